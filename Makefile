@@ -1,0 +1,51 @@
+# Everything a contributor runs. Each target sets up what it needs by itself.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+export HF_HUB_OFFLINE ?= 1
+
+.PHONY: help demo test test-long lint format bench lock clean
+
+help:  ## show this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)$$/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
+
+$(READY): pyproject.toml requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "syncer needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1). Try: make PYTHON=python3.12" >&2; exit 2; }
+	@echo "setting up $(VENV), once ..."
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: $(READY)  ## run the whole job once on real text, in a folder of its own
+	@$(BIN)/syncer demo
+
+test: $(READY)  ## run the tests
+	@$(BIN)/python -m pytest -q -m "not long"
+
+test-long: $(READY)  ## run all tests, also those that take many minutes
+	@$(BIN)/python -m pytest -q --timeout=3600
+
+lint: $(READY)  ## check style, types and import contracts
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: $(READY)  ## format the code
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(READY)  ## measure, and compare with the floors
+	@for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
+
+lock:  ## write requirements.lock anew (needs uv)
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	  --no-emit-index-url --extra dev --extra offline --upgrade pyproject.toml -o requirements.lock
+
+clean:  ## remove what the other targets made
+	rm -rf $(VENV) .venv-mcp build dist demo-memory .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,200 @@
+"""The values that flow from source to target. All are frozen; nothing here does any work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from syncer.keys import Key, PointId
+
+SYNC_KEY = "_sync"
+"""Where a point keeps its book-keeping, apart from what readers see."""
+
+Payload = Mapping[str, object]
+Vector = Sequence[float]
+"""A dense vector; numpy's float32 arrays pass for one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far a generation has got; meaningless for any other generation.
+
+    `last_id` is the walk's last key as canonical JSON, or None before the walk; `walked` says
+    that the walk has reached the table's end. `change_seq` is the last sequence number of the
+    change log that was served. `expired_to` is the moment (UTC, ISO 8601, milliseconds) up to
+    which expired rows were taken out.
+    """
+
+    generation: str
+    last_id: str | None = None
+    change_seq: int = 0
+    walked: bool = False
+    expired_to: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One record as it is now; not `present` if it is gone or out of scope.
+
+    `content` and the values of `metadata`, by column, are as SQLite holds them.
+    """
+
+    key: Key
+    present: bool = False
+    content: object = None
+    metadata: Payload = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The rows read in one short read transaction, one per key, and where that leads.
+
+    `more` says that another window follows before the head that was asked for.
+    """
+
+    rows: tuple[Row, ...]
+    next: Position
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A piece of a row's text as it goes to the embedder, with the hash of just that."""
+
+    number: int
+    text: str
+    text_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What the target holds under the id of a row's chunk 0: its commit record.
+
+    `row` is None for a foreign point. `content` is empty while the row is being written.
+    """
+
+    row: str | None
+    content: str = ""
+    payload: str = ""
+    chunks: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What Qdrant stores for one chunk; `vectors` by name, empty for a bare commit record."""
+
+    id: PointId
+    payload: Payload
+    vectors: Mapping[str, Vector] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """Vectors in the order of the texts, and which of the texts were cut at the model's limit."""
+
+    vectors: Sequence[Vector]
+    truncated: frozenset[int] = frozenset()
+
+
+class Reason(StrEnum):
+    """Why a row cannot be indexed now."""
+
+    KEY_TYPE = "key_type"
+    FOREIGN_POINT = "foreign_point"
+    BLOB_IN_TEXT = "blob_in_text"
+    BAD_VECTOR = "bad_vector"
+    REFUSED = "refused"
+    TOO_LARGE = "too_large"
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """A row that cannot be indexed now: key as canonical JSON and reason, never its text."""
+
+    row: str
+    reason: Reason
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """All that decides a vector, as it is kept in the generation's metadata.
+
+    `dense` describes the dense vector (provider, model, files by SHA-256, pooling, prefixes,
+    token limit), `text` what happens to a text before (normaliser, chunker), `sparse` the sparse
+    vector, empty if there is none. `canary` is the dense vector of a fixed sentence.
+    """
+
+    vector: str
+    dimension: int
+    dense: Mapping[str, object]
+    text: Mapping[str, object]
+    sparse: Mapping[str, object] = field(default_factory=dict)
+    canary: tuple[float, ...] = ()
+    distance: str = "Cosine"
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a generation says of itself, so that it can be checked and queried without the state.
+
+    `source_id` is the random id of the state beside the source, `mapping` a digest of what
+    decides which rows and texts there are; the keys are the payload's.
+    """
+
+    recipe: Recipe
+    source_id: str
+    table: str
+    mapping: str
+    document_key: str = "document"
+    metadata_key: str = "metadata"
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One answer to a search; `row` is the key as canonical JSON, empty for a foreign point."""
+
+    row: str
+    score: float
+    document: str
+    metadata: Payload = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncResult:
+    """What one call of ``sync_once`` did: rows by operation, and the seconds each stage took."""
+
+    generation: str
+    position: Position
+    read: int = 0
+    embedded: int = 0
+    payload_only: int = 0
+    unchanged: int = 0
+    deleted: int = 0
+    empty: int = 0
+    chunks: int = 0
+    truncated: tuple[str, ...] = ()
+    quarantined: tuple[Quarantined, ...] = ()
+    more: bool = False
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    def plus(self, later: SyncResult) -> SyncResult:
+        """Return the sum of this result and a `later` one of the same run."""
+        stages = self.seconds.keys() | later.seconds.keys()
+        return replace(
+            later,
+            read=self.read + later.read,
+            embedded=self.embedded + later.embedded,
+            payload_only=self.payload_only + later.payload_only,
+            unchanged=self.unchanged + later.unchanged,
+            deleted=self.deleted + later.deleted,
+            empty=self.empty + later.empty,
+            chunks=self.chunks + later.chunks,
+            truncated=self.truncated + later.truncated,
+            quarantined=self.quarantined + later.quarantined,
+            seconds={
+                stage: self.seconds.get(stage, 0.0) + later.seconds.get(stage, 0.0)
+                for stage in stages
+            },
+        )
