@@ -1,0 +1,56 @@
+"""Digests of settings: an idle run compares them to see that nothing else was asked for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+from syncer.settings.sections import Section, Settings
+
+_DIGITS = 16  # hexadecimal; 64 bits are plenty to tell two versions of one file apart
+
+_TARGET = {"url", "path", "collection", "document_key", "metadata_key", "vector"}
+_NOT_IN_VECTORS = {"threads", "token_budget", "cache_dir"}
+_ROWS = {"table", "key", "content", "metadata", "where", "expires_at", "deleted"}
+_PAYLOAD = {"document_key", "metadata_key"}
+
+
+def digest(settings: Settings) -> str:
+    """Return 16 hex digits over all that decides rows, texts, target and vectors; no secrets."""
+    return _hash(
+        {
+            "source": _plain(settings.source, exclude={"busy_timeout"}),
+            "target": _plain(settings.target, include=_TARGET),
+            "embed": _plain(settings.embed, exclude=_NOT_IN_VECTORS),
+        }
+    )
+
+
+def mapping_digest(settings: Settings) -> str:
+    """Return 16 hex digits over what decides which rows and texts there are: the mapping."""
+    return _hash(
+        {
+            "source": _plain(settings.source, include=_ROWS),
+            "target": _plain(settings.target, include=_PAYLOAD),
+        }
+    )
+
+
+def _plain(
+    section: Section, *, include: set[str] | None = None, exclude: set[str] | None = None
+) -> dict[str, object]:
+    values = section.model_dump(include=include, exclude=exclude)
+    plain = {name: _resolved(value) for name, value in values.items()}
+    if "metadata" in plain:
+        plain["metadata"] = sorted(values["metadata"])  # a payload has no order
+    return plain
+
+
+def _resolved(value: object) -> object:
+    return str(value.resolve()) if isinstance(value, Path) else value
+
+
+def _hash(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:_DIGITS]

@@ -1,0 +1,153 @@
+"""Find the settings file, put the layers together, and report every problem at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pydantic import SecretStr, ValidationError
+from pydantic_core import ErrorDetails
+
+from syncer.errors import SettingsError
+from syncer.settings.checks import secret_from_text
+from syncer.settings.layers import (
+    CONFIG_VARIABLE,
+    Given,
+    file_layer,
+    option_layer,
+    variable_layer,
+)
+from syncer.settings.problems import line, shown, variable_name
+from syncer.settings.reference import requirement
+from syncer.settings.sections import FIELDS, SECTIONS, Settings
+
+MAX_KEY_FILE = 64 * 1024  # bytes; no API key comes near, and a device would never end
+
+
+def find(environ: Mapping[str, str], cwd: Path) -> Path | None:
+    """Return the settings file to use, None if there is none.
+
+    ``SYNCER_CONFIG`` names it, whether it exists or not; else it is ``syncer.toml`` in `cwd`, or
+    ``syncer/syncer.toml`` in ``$XDG_CONFIG_HOME`` (by default ``~/.config``).
+    """
+    home = environ.get("HOME", "")
+    if named := environ.get(CONFIG_VARIABLE):
+        in_home = bool(home) and named.startswith("~/")
+        return Path(home + named[1:]) if in_home else cwd / named
+    configured = environ.get("XDG_CONFIG_HOME", "")
+    folders = [cwd]
+    if Path(configured).is_absolute():
+        folders.append(Path(configured) / "syncer")
+    elif home:
+        folders.append(Path(home) / ".config" / "syncer")
+    files = (folder / "syncer.toml" for folder in folders)
+    return next((file for file in files if file.is_file()), None)
+
+
+def load(
+    path: Path | None,
+    *,
+    environ: Mapping[str, str],
+    options: Mapping[str, object] | None = None,
+) -> Settings:
+    """Return the settings: the file at `path`, below variables, below `options`.
+
+    Options go by dotted key, ``{"source.database": …}``; one that is None was not given. In the
+    result all paths are absolute, exactly one of ``target.path`` and ``target.url`` is set, and
+    ``target.api_key`` holds the key whether it came by value or by file.
+
+    Raises SettingsError with a line for each problem there is.
+    """
+    cwd, home = Path.cwd(), environ.get("HOME")
+    file = file_layer(path, home)
+    variables = variable_layer(environ, cwd, home)
+    chosen = option_layer(options or {}, cwd, home)
+    given = {**file.values, **variables.values, **chosen.values}
+    problems = [*file.problems, *variables.problems, *chosen.problems]
+    settings, found = _validated(given, ignore_missing=not file.complete)
+    key, unreadable = _key_from_file(given)
+    problems += [*found, *unreadable]
+    if problems or settings is None:
+        raise _refusal(problems)
+    return _completed(settings, key)
+
+
+def _validated(
+    given: Mapping[str, Given], *, ignore_missing: bool
+) -> tuple[Settings | None, list[str]]:
+    values: dict[str, dict[str, object]] = {section: {} for section in SECTIONS}
+    for dotted, one in given.items():
+        section, _, name = dotted.partition(".")
+        values[section][name] = one.value
+    try:
+        return Settings.model_validate(values), []
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_input=False)
+    return None, list(_lines(details, given, ignore_missing=ignore_missing))
+
+
+def _lines(
+    details: list[ErrorDetails], given: Mapping[str, Given], *, ignore_missing: bool
+) -> Iterator[str]:
+    seen: set[str] = set()
+    for detail in details:
+        key = ".".join(str(part) for part in detail["loc"][:2])
+        if key in seen or (ignore_missing and detail["type"] == "missing"):
+            continue
+        seen.add(key)
+        if key in given:
+            subject = f"{key} = {shown(key, given[key].value)}"
+            yield line(subject, _cause(key, detail), given[key].origin)
+        elif detail["type"] == "missing":
+            yield line(key, f"is not set; give it in syncer.toml or as {variable_name(key)}")
+        else:
+            yield line(key, _cause(key, detail))
+
+
+def _cause(key: str, detail: ErrorDetails) -> str:
+    """Return what is wrong: a check's own words, or what the type and the bound ask for."""
+    if detail["type"] == "value_error":
+        return str(detail["ctx"]["error"])
+    return f"must be {requirement(FIELDS[key])}"
+
+
+def _key_from_file(given: Mapping[str, Given]) -> tuple[SecretStr | None, list[str]]:
+    """Return the API key in ``target.api_key_file``, or what is wrong with that file."""
+    key = "target.api_key_file"
+    one = given.get(key)
+    if one is None or not isinstance(one.value, (str, Path)) or not str(one.value).strip():
+        return None, []
+    try:
+        with Path(one.value).open("rb") as file:
+            secret = secret_from_text(file.read(MAX_KEY_FILE).decode("ascii"))
+        cause = "" if secret else "the file is empty"
+    except OSError as error:
+        secret, cause = None, f"the file cannot be read: {error.strerror}"
+    except ValueError:  # not ASCII, not one line, or a NUL in the path
+        secret, cause = None, "the file must hold the key, one line of visible ASCII characters"
+    subject = f"{key} = {shown(key, one.value)}"
+    return secret, [line(subject, cause, one.origin)] if cause else []
+
+
+def _refusal(problems: list[str]) -> SettingsError:
+    count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+    return SettingsError(
+        "\n".join([f"The settings cannot be used ({count}):", *(f"- {one}" for one in problems)]),
+        hint="docs/settings.md lists every setting with its type, default and bound.",
+    )
+
+
+def _completed(settings: Settings, key: SecretStr | None) -> Settings:
+    """Fill in the defaults that follow from other settings, and the key from its file."""
+    target = settings.target
+    changes: dict[str, object] = {}
+    if key:
+        changes["api_key"] = key
+    if target.url is None and target.path is None:
+        changes["path"] = settings.source.database.parent / "qdrant"
+    if "payload_indexes" not in target.model_fields_set:
+        changes["payload_indexes"] = tuple(
+            index.replace("metadata.", f"{target.metadata_key}.", 1)
+            for index in target.payload_indexes
+        )
+    return settings.model_copy(update={"target": target.model_copy(update=changes)})

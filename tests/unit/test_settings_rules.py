@@ -1,0 +1,113 @@
+"""Settings: the rules that single values keep, and what follows from others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from settings_loading import KEY, given, refusal
+
+from syncer.settings import digest
+from syncer.settings.sections import CANONICAL_DEFAULTS
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "file:/data/m.db?immutable=1",
+        "file:m.db?mode=ro&nolock=1",
+        "m.db?immutable=1",
+        "FILE:m.db?IMMUTABLE=true",
+    ],
+)
+def test_a_database_that_would_hide_committed_rows_is_refused(uri: str) -> None:
+    line = refusal(source__database=uri)
+    assert "rows that are still in the -wal file would be missed" in line
+
+
+@pytest.mark.parametrize("uri", ["file:m.db", "sqlite:///m.db", ":memory:", "", "a\0b"])
+def test_a_database_is_the_path_of_a_file(uri: str) -> None:
+    assert "must" in refusal(source__database=uri)
+
+
+@pytest.mark.parametrize("mode", ["updated_at", "append_only"])
+def test_a_mode_that_comes_later_is_refused_as_such(mode: str) -> None:
+    assert "comes in a later version" in refusal(source__changes=mode)
+
+
+def test_only_the_canonical_table_has_defaults_for_columns() -> None:
+    canonical, other = given().source, given(source__table="notes").source
+    assert canonical.metadata == CANONICAL_DEFAULTS["metadata"]
+    assert canonical.expires_at == "expires_at"
+    assert canonical.deleted == "superseded_by IS NOT NULL OR deleted_by IS NOT NULL"
+    assert (other.metadata, other.expires_at, other.deleted) == ((), None, None)
+    assert given(source__expires_at="", source__deleted="").source.expires_at is None
+
+
+def test_texts_are_utf_8_and_names_of_files_need_not_be() -> None:
+    assert "must be UTF-8" in refusal(source__table="\udc80")
+    assert "must not contain a NUL" in refusal(source__where="a\0b")
+    settings = given(source__database="/data/\udc80.db")
+    assert settings.source.database == Path("/data/\udc80.db")
+    assert digest(settings) != digest(given())
+
+
+def test_columns_are_named_once_and_by_a_name() -> None:
+    assert "twice" in refusal(source__key=["a", "a"])
+    assert "at least one" in refusal(source__key=[])
+    assert "empty" in refusal(source__metadata=["a", " "])
+    assert given(source__key=["a", "b"]).source.key == ("a", "b")
+
+
+@pytest.mark.parametrize("name", ["a--b", "a/b", "", ".", "a-", "-a", "a b", "ü", "a" * 129])
+def test_a_collection_s_name_leaves_room_for_generations(name: str) -> None:
+    assert "must" in refusal(target__collection=name)
+
+
+def test_payload_keys_are_plain_and_apart() -> None:
+    assert "must not be target.document_key" in refusal(target__metadata_key="document")
+    assert "keeps its books" in refusal(target__document_key="_sync")
+    assert "must be letters" in refusal(target__metadata_key="a.b")
+
+
+def test_the_default_indexes_follow_the_metadata_key() -> None:
+    assert given().target.payload_indexes == ("metadata.agent", "metadata.scope")
+    assert given(target__metadata_key="m").target.payload_indexes == ("m.agent", "m.scope")
+    chosen = given(target__metadata_key="m", target__payload_indexes=["metadata.agent"])
+    assert chosen.target.payload_indexes == ("metadata.agent",)
+
+
+def test_a_server_and_a_folder_exclude_each_other() -> None:
+    line = refusal(target__url="http://localhost:6333", target__path="/q")
+    assert "excludes target.path" in line
+    assert given(target__url="http://localhost:6333", target__path="").target.path is None
+
+
+@pytest.mark.parametrize("url", ["localhost:6333", "http://", "http://h:0", "http://h:70000"])
+def test_an_address_is_complete(url: str) -> None:
+    assert "must be like https://host:6333" in refusal(target__url=url)
+
+
+@pytest.mark.parametrize(
+    ("url", "safe"),
+    [
+        ("https://qdrant.example:6333", True),
+        ("http://localhost:6333", True),
+        ("http://127.0.0.1:6333", True),
+        ("http://[::1]:6333/prefix", True),
+        ("http://qdrant.example:6333", False),
+        ("HTTP://10.0.0.1", False),
+        ("http://127.0.0.1.example:6333", False),
+        ("http://localhost.example", False),
+    ],
+)
+def test_an_api_key_does_not_travel_in_the_clear(url: str, safe: bool, tmp_path: Path) -> None:
+    (tmp_path / "key").write_text(KEY)
+    assert given(target__url=url).target.url == url
+    allowed = given(target__url=url, target__api_key=KEY, target__allow_insecure_key=True)
+    assert allowed.target.url == url
+    for secret in ({"target__api_key": KEY}, {"target__api_key_file": tmp_path / "key"}):
+        if safe:
+            assert given(target__url=url, **secret).target.api_key
+        else:
+            assert "unencrypted" in refusal(target__url=url, **secret)
