@@ -1,0 +1,88 @@
+"""Locks that the kernel releases when their holder dies, on files that name the holder."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import platform
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from syncer.errors import LockedError, SourceError
+
+_POLL = 0.1  # seconds between two looks at a lock that somebody else holds
+
+
+@contextmanager
+def held(path: Path, what: str, wait: float = 0.0) -> Iterator[None]:
+    """Hold the lock on `path` while the block runs.
+
+    Waits up to `wait` seconds, then raises LockedError that names `what` is locked and who holds
+    it. The file stays behind: its last modification says when it was last held.
+    """
+    descriptor = _open(path)
+    try:
+        _acquire(descriptor, path, what, wait)
+        _name_holder(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def touched(path: Path) -> float:
+    """Return when the lock was last held or touched, in seconds since the epoch; 0.0 if never."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def touch(path: Path) -> None:
+    """Set the time that ``touched`` returns to now; the file's content stays as it is."""
+    if path.exists():
+        os.utime(path)
+
+
+def _open(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise SourceError(
+            f"the lock file {path} cannot be opened: {error.strerror}",
+            hint="syncer keeps its locks beside the state; give it write access to that folder.",
+        ) from error
+
+
+def _acquire(descriptor: int, path: Path, what: str, wait: float) -> None:
+    deadline = time.monotonic() + wait
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                raise LockedError(
+                    f"{what} is held by another syncer: {_holder(descriptor)}",
+                    hint=f"Wait for it to end, or stop it. The lock file is {path}.",
+                ) from None
+            time.sleep(_POLL)
+        else:
+            return
+
+
+def _name_holder(descriptor: int) -> None:
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    holder = {"pid": os.getpid(), "host": platform.node(), "since": started}
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, json.dumps(holder).encode(), 0)
+
+
+def _holder(descriptor: int) -> str:
+    try:
+        holder = json.loads(os.pread(descriptor, 4096, 0))
+        return f"process {holder['pid']} on {holder['host']}, since {holder['since']}"
+    except (ValueError, KeyError, TypeError):
+        return "a process that has not named itself yet"

@@ -1,0 +1,241 @@
+"""The change feed of a table with a change log: what changed, what expired, and the walk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from syncer.errors import IdentityError, SchemaError
+from syncer.keys import Key, RawText, decode_key, encode_key
+from syncer.model import Position, Row, Window
+from syncer.source.database import open_readonly, snapshot, translated
+from syncer.source.queries import Queries
+from syncer.source.spec import (
+    Columns,
+    TableSpec,
+    check_table,
+    is_reusable_key,
+    json_columns,
+    reused_key_warning,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much one window may hold: rows, and bytes of content and metadata."""
+
+    rows: int = 500
+    size: int = 4 * 2**20
+
+
+class LogSource:
+    """Reads a table and its change log; see ``syncer.sync.Source`` for the contract."""
+
+    def __init__(self, path: Path, spec: TableSpec, limits: Limits | None = None) -> None:
+        self._path = path
+        self._spec = spec
+        self._limits = limits or Limits()
+        self._connection = open_readonly(path)
+        with translated(path):
+            self.columns: Columns = check_table(self._connection, spec)
+            self._check_log()
+        self.json_columns = json_columns(self.columns, spec)
+        self._queries = Queries(spec)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def warnings(self) -> list[str]:
+        """Return what is risky about the table, in words."""
+        return [reused_key_warning(self._spec)] if is_reusable_key(self.columns, self._spec) else []
+
+    def head(self) -> int:
+        """Return the last sequence number that the change log has given, 0 if none.
+
+        It comes from ``sqlite_sequence``, since a pruned log has no maximum.
+        """
+        with translated(self._path):
+            return self._head()
+
+    def is_idle(self, position: Position, now: str) -> bool:
+        """Say whether nothing has changed or expired since `position`, by two index look-ups."""
+        with snapshot(self._connection, self._path):
+            return (
+                position.walked
+                and self._head() == position.change_seq
+                and not self._has_expired(position, now)
+            )
+
+    def next_expiry(self, now: str) -> str | None:
+        """Return when the next row expires after `now`, or None."""
+        if self._spec.expires_at is None:
+            return None
+        with translated(self._path):
+            found = self._connection.execute(self._queries.next_expiry, (now,)).fetchone()
+        return str(found[0]) if found and isinstance(found[0], str) else None
+
+    def pending(self, position: Position) -> int:
+        """Return how many changes of the log are past `position`, and how many rows of the walk."""
+        with snapshot(self._connection, self._path):
+            changes = self._head() - position.change_seq
+            if position.walked:
+                return changes
+            after = decode_key(position.last_id) if position.last_id is not None else None
+            count = self._connection.execute(*self._queries.count_after(after)).fetchone()
+            return int(count[0]) + (changes if position.last_id is not None else 0)
+
+    def oldest_change(self, position: Position, now: str) -> str | None:
+        """Return when the oldest change past `position` was made, or its row expired."""
+        with snapshot(self._connection, self._path):
+            found = self._connection.execute(
+                self._queries.oldest_change, (position.change_seq,)
+            ).fetchone()
+            stamps = [found[0]] if found else []
+            if self._has_expired(position, now):
+                span = (position.expired_to, now, 0)
+                edge = self._connection.execute(self._queries.expiry_edge, span).fetchone()
+                stamps.append(edge[0])
+        return min(stamps, default=None)
+
+    def count(self) -> int:
+        """Return how many rows are in scope now, expired ones included."""
+        with translated(self._path):
+            return int(self._connection.execute(self._queries.count_in_scope).fetchone()[0])
+
+    def read(self, position: Position, *, head: int, now: str) -> Window:
+        """Return the rows to look at next; see ``syncer.sync.Source``."""
+        with snapshot(self._connection, self._path):
+            return self._read(position, head, now)
+
+    def _read(self, position: Position, head: int, now: str) -> Window:
+        latest = self._head()
+        if latest < position.change_seq:
+            raise IdentityError(
+                f"the change log of {self._path} ends at {latest}, but {position.change_seq} was "
+                "already served: the database was restored or replaced",
+                hint="Check which database this is. The collection can be built again: remove it "
+                "and its alias, then run syncer once.",
+            )
+        if position.last_id is None and not position.walked:
+            position = replace(position, change_seq=latest, expired_to=now)
+        window = _Collector(self._limits)
+        position = self._serve_log(position, min(head, latest), now, window)
+        position = self._serve_expired(position, now, window)
+        position = self._walk(position, now, window)
+        return Window(tuple(window.rows.values()), position, more=window.cut or not position.walked)
+
+    def _serve_log(self, position: Position, head: int, now: str, window: _Collector) -> Position:
+        """Add the rows that changed; the position moves behind the last change served."""
+        entries = self._connection.execute(
+            self._queries.changes, (position.change_seq, head, self._limits.rows)
+        ).fetchall()
+        served = position.change_seq
+        for seq, *parts in entries:
+            key = tuple(parts)
+            if key not in window.rows:
+                if window.full:
+                    window.cut = True
+                    break
+                window.add(self._row(key, now))
+            served = seq
+        if not window.cut and len(entries) < self._limits.rows:
+            served = max(served, head)
+        elif served < head:
+            window.cut = True
+        return replace(position, change_seq=served)
+
+    def _serve_expired(self, position: Position, now: str, window: _Collector) -> Position:
+        """Add the rows that expired since the last check: whole groups of equal times."""
+        if self._spec.expires_at is None or position.expired_to is None:
+            return position
+        if window.full:
+            window.cut = window.cut or self._has_expired(position, now)
+            return position if window.cut else replace(position, expired_to=now)
+        span = (position.expired_to, now)
+        edge = self._connection.execute(self._queries.expiry_edge, (*span, window.room)).fetchone()
+        end = edge[0] if edge else now
+        keys = self._connection.execute(self._queries.expired, (position.expired_to, end))
+        for key in keys.fetchall():
+            if key not in window.rows:
+                window.add(Row(key))
+        window.cut = window.cut or edge is not None
+        return replace(position, expired_to=end)
+
+    def _walk(self, position: Position, now: str, window: _Collector) -> Position:
+        """Fill up with the rows behind the walk's last key, in the order of the key."""
+        if position.walked or window.full:
+            return position
+        after = decode_key(position.last_id) if position.last_id is not None else None
+        room, seen = window.room, 0
+        cursor = self._connection.execute(*self._queries.walk(after, now, room))
+        last = position.last_id
+        try:
+            for record in cursor:
+                row = self._queries.row(record)
+                if window.full:
+                    break
+                seen += 1
+                last = encode_key(row.key)
+                if row.key not in window.rows:
+                    window.add(row)
+            else:
+                return replace(position, last_id=last, walked=seen < room)
+        finally:
+            cursor.close()
+        return replace(position, last_id=last)
+
+    def _row(self, key: Key, now: str) -> Row:
+        """Return the row as it is now; absent if there is none with this key."""
+        record = self._connection.execute(*self._queries.one(key, now)).fetchone()
+        return self._queries.row(record) if record else Row(key)
+
+    def _check_log(self) -> None:
+        found = self._connection.execute(
+            "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (self._spec.changes,)
+        ).fetchone()
+        if found is None:
+            raise SchemaError(
+                f"table {self._spec.table} in {self._path} has no change log",
+                hint="Run `syncer init` to make or complete the canonical schema.",
+            )
+
+    def _head(self) -> int:
+        found = self._connection.execute(
+            "SELECT seq FROM sqlite_sequence WHERE name = ?", (self._spec.changes,)
+        ).fetchone()
+        return int(found[0]) if found else 0
+
+    def _has_expired(self, position: Position, now: str) -> bool:
+        if self._spec.expires_at is None or position.expired_to is None:
+            return False
+        span = (position.expired_to, now, 0)
+        return self._connection.execute(self._queries.expiry_edge, span).fetchone() is not None
+
+
+class _Collector:
+    """Gathers a window's rows by key until it is full."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.rows: dict[Key, Row] = {}
+        self.cut = False  # whether something was left for the next window
+        self._limits = limits
+        self._size = 0
+
+    @property
+    def room(self) -> int:
+        return max(0, self._limits.rows - len(self.rows))
+
+    @property
+    def full(self) -> bool:
+        return self.room == 0 or self._size >= self._limits.size
+
+    def add(self, row: Row) -> None:
+        self.rows[row.key] = row
+        self._size += _size(row.content) + sum(_size(value) for value in row.metadata.values())
+
+
+def _size(value: object) -> int:
+    if isinstance(value, RawText):
+        return len(value.data)
+    return len(value) if isinstance(value, (str, bytes)) else 8

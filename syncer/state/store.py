@@ -1,0 +1,109 @@
+"""All generations of one state database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+
+from syncer.errors import SchemaError
+from syncer.state.database import StateDatabase
+from syncer.state.generation import GenerationState, utc_now
+from syncer.state.records import (
+    GENERATION_COLUMNS,
+    Generation,
+    QuarantineRecord,
+    generation_from,
+)
+
+
+class StateStore:
+    """All generations of one state database."""
+
+    def __init__(self, path: Path, *, now: Callable[[], str] | None = None) -> None:
+        self._now = now or utc_now
+        self._database = StateDatabase(path)
+        self._check_schema()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._database.close()
+
+    def source_id(self) -> str:
+        """Return the random id that this database was given when it was initialised."""
+        return str(self._database.one("SELECT source_id FROM syncer_identity")[0])
+
+    def serving(self, alias: str) -> Generation | None:
+        """Return the generation that readers of `alias` see, or the one in the making."""
+        rows = self.generations(alias)
+        return rows[0] if rows else None
+
+    def generations(self, alias: str) -> list[Generation]:
+        """Return all generations of `alias`, the serving one first, then the newest."""
+        rows = self._database.rows(
+            f"SELECT {', '.join(GENERATION_COLUMNS)} FROM syncer_generations WHERE alias = ? "
+            "ORDER BY serving DESC, created_at DESC",
+            (alias,),
+        )
+        return [generation_from(row) for row in rows]
+
+    def add(self, generation: str, alias: str, table: str) -> None:
+        """Note a generation that is about to be made, before anything of it exists."""
+        with self._database.transaction():
+            self._database.execute(
+                "INSERT INTO syncer_generations (generation, alias, source_table, created_at) "
+                "VALUES (?, ?, ?, ?)",
+                (generation, alias, table, self._now()),
+            )
+
+    def forget(self, generation: str) -> None:
+        """Drop all that is known of a generation."""
+        with self._database.transaction():
+            for table in ("syncer_generations", "syncer_quarantine"):
+                self._database.execute(f"DELETE FROM {table} WHERE generation = ?", (generation,))
+
+    def serve(self, generation: str, settings_digest: str, mapping_digest: str) -> None:
+        """Note that the alias points at `generation`, and by which settings it is kept."""
+        with self._database.transaction():
+            self._database.execute(
+                "UPDATE syncer_generations SET serving = 0 WHERE serving = 1 AND generation <> ? "
+                "AND alias = (SELECT alias FROM syncer_generations WHERE generation = ?)",
+                (generation, generation),
+            )
+            self._database.execute(
+                "UPDATE syncer_generations SET serving = 1, settings_digest = ?, "
+                "mapping_digest = ? WHERE generation = ?",
+                (settings_digest, mapping_digest, generation),
+            )
+
+    def walk_again(self, generation: str) -> None:
+        """Begin the walk anew, since the mapping has changed."""
+        with self._database.transaction():
+            self._database.execute(
+                "UPDATE syncer_generations SET last_id = NULL, walked = 0 WHERE generation = ?",
+                (generation,),
+            )
+
+    def quarantine(self, generation: str) -> list[QuarantineRecord]:
+        """Return the quarantined rows of `generation`, the oldest first."""
+        rows = self._database.rows(
+            f"SELECT {', '.join(field.name for field in fields(QuarantineRecord))} "
+            "FROM syncer_quarantine WHERE generation = ? ORDER BY first_seen, row",
+            (generation,),
+        )
+        return [QuarantineRecord(*row) for row in rows]  # type: ignore[arg-type]
+
+    def bind(self, generation: str) -> GenerationState:
+        """Return the part of the state that a run on `generation` works with."""
+        return GenerationState(self._database, generation, self._now)
+
+    def _check_schema(self) -> None:
+        found = self._database.one(
+            "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN "
+            "('syncer_identity', 'syncer_generations', 'syncer_quarantine')"
+        )
+        if found[0] != len(("identity", "generations", "quarantine")):
+            self._database.close()
+            raise SchemaError(
+                f"{self._database.path} holds no state of syncer's", hint="Run `syncer init` first."
+            )
