@@ -1,0 +1,18 @@
+"""The target: Qdrant, as a server by URL or as the client's embedded local mode by path."""
+
+from syncer.target.collection import Catalog, generation_name
+from syncer.target.connection import Connection, TargetSpec, connect
+from syncer.target.null import NullTarget
+from syncer.target.points import GenerationTarget
+from syncer.target.query import query
+
+__all__ = [
+    "Catalog",
+    "Connection",
+    "GenerationTarget",
+    "NullTarget",
+    "TargetSpec",
+    "connect",
+    "generation_name",
+    "query",
+]

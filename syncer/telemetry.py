@@ -1,0 +1,103 @@
+"""What happened, as structured events: one line a window, one a run, one an error."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import TextIO
+
+import structlog
+
+from syncer.errors import SyncerError
+from syncer.model import SyncResult
+
+_COUNTS = ("read", "embedded", "payload_only", "unchanged", "deleted", "empty", "chunks")
+_ROWS_NAMED = 20  # keys listed in one event; the counts say how many there were
+
+
+def configure(*, as_json: bool, level: str, stream: TextIO | None = None) -> None:
+    """Send events of at least `level` to `stream` (stderr), as JSON lines or for reading."""
+    renderer: structlog.typing.Processor
+    if as_json:
+        renderer = structlog.processors.JSONRenderer(sort_keys=False, ensure_ascii=False)
+    else:
+        renderer = structlog.dev.ConsoleRenderer(colors=False)
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            _event_first,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
+        logger_factory=structlog.PrintLoggerFactory(stream or sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+
+
+def _event_first(
+    _logger: object, _method: str, event: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    """Put what every line has where the eye looks for it."""
+    first = ("timestamp", "level", "event")
+    rest = {name: value for name, value in event.items() if name not in first}
+    return {name: event[name] for name in first if name in event} | rest
+
+
+def warn(message: str) -> None:
+    """Log something that is risky, but stops nothing."""
+    structlog.get_logger().warning("risk", message=message)
+
+
+def window_done(result: SyncResult) -> None:
+    """Log one window, and by key each row that was cut or could not be indexed."""
+    log = structlog.get_logger()
+    log.info("window", generation=result.generation, **counts(result))
+    if result.truncated:
+        log.warning("truncated", rows=result.truncated[:_ROWS_NAMED], count=len(result.truncated))
+    for item in result.quarantined[:_ROWS_NAMED]:
+        log.warning("quarantined", row=item.row, reason=item.reason.value, detail=item.detail)
+
+
+def run_done(result: SyncResult) -> None:
+    """Log the sum of a run."""
+    structlog.get_logger().info(
+        "run",
+        generation=result.generation,
+        last_id=result.position.last_id,
+        change_seq=result.position.change_seq,
+        caught_up=not result.more,
+        seconds={stage: round(spent, 3) for stage, spent in result.seconds.items()},
+        **counts(result),
+    )
+
+
+def nothing_to_do(generation: str, *, looked_at_target: bool) -> None:
+    """Log that a run found nothing to do."""
+    structlog.get_logger().info(
+        "nothing to do", generation=generation, looked_at_target=looked_at_target
+    )
+
+
+def retrying() -> None:
+    """Log that something is tried again."""
+    structlog.get_logger().warning("trying again")
+
+
+def failed(error: SyncerError) -> None:
+    """Log an error with its exit code and what to do about it."""
+    structlog.get_logger().error(
+        "failed",
+        error=type(error).__name__,
+        message=error.message,
+        hint=error.hint,
+        exit_code=int(error.exit_code),
+    )
+
+
+def counts(result: SyncResult) -> dict[str, int]:
+    """Return the rows of `result` by what was done with them."""
+    found = {name: getattr(result, name) for name in _COUNTS}
+    found["truncated"] = len(result.truncated)
+    found["quarantined"] = len(result.quarantined)
+    return found
