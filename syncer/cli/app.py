@@ -1,0 +1,173 @@
+"""The commands and their options; what they do stands in the modules beside this one."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import syncer
+from syncer.errors import SettingsError
+
+if TYPE_CHECKING:
+    from syncer.settings import Settings
+
+app = typer.Typer(
+    name="syncer",
+    help="Keeps a Qdrant collection equal to a SQLite table.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+Config = Annotated[
+    Path | None,
+    typer.Option("-c", "--config", help="Settings file; default ./syncer.toml.", metavar="FILE"),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", help="Override one setting, e.g. target.path=/srv/q.", metavar="KEY=VALUE"
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+def _version(*, wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"syncer {syncer.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Print the version.",
+            callback=lambda wanted: _version(wanted=wanted),
+            is_eager=True,
+        ),
+    ] = False,
+) -> None:
+    """Keep a Qdrant collection equal to a SQLite table."""
+
+
+@app.command()
+def init(
+    database: Annotated[
+        Path | None, typer.Argument(help="The SQLite file; default: source.database.")
+    ] = None,
+    config: Config = None,
+    overrides: Set = None,
+) -> None:
+    """Make the canonical schema, or complete it; safe to run again."""
+    from syncer.cli import init as command
+
+    command.init(database, config, lambda: _settings(config, overrides))
+
+
+@app.command()
+def once(
+    config: Config = None,
+    overrides: Set = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done; write nothing.")
+    ] = False,
+    start_over: Annotated[
+        bool,
+        typer.Option("--start-over", help="Build a new collection and let the alias point at it."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Catch up, then exit."""
+    from syncer.cli import once as command
+    from syncer.cli import report
+
+    settings = _settings(config, overrides)
+    if dry_run:
+        result = command.dry_run(settings)
+        typer.echo(report.as_json(result) if as_json else "would do: " + report.in_words(result))
+        return
+    chosen = report.choose(settings, as_json=as_json)
+    raise typer.Exit(int(command.once(settings, chosen, start_over=start_over)))
+
+
+@app.command()
+def status(config: Config = None, overrides: Set = None, as_json: Json = False) -> None:
+    """Say how far behind the collection is, from the state alone."""
+    from syncer.cli import status as command
+
+    found = command.status(_settings(config, overrides))
+    typer.echo(json.dumps(found.as_dict()) if as_json else found.in_words())
+
+
+@app.command()
+def search(
+    text: Annotated[str, typer.Argument(help="What to look for.")],
+    config: Config = None,
+    overrides: Set = None,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=1000)] = 5,
+    where: Annotated[
+        list[str] | None,
+        typer.Option("--where", help="Keep hits with this metadata.", metavar="NAME=VALUE"),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Search the collection, to see that it works."""
+    from syncer.cli import search as command
+
+    hits = command.search(_settings(config, overrides), text, limit, _pairs(where, "--where"))
+    typer.echo(command.as_json(hits) if as_json else command.in_words(hits))
+
+
+@app.command()
+def doctor(config: Config = None, overrides: Set = None, as_json: Json = False) -> None:
+    """Check settings, database, triggers, model and collection, and say what is wrong."""
+    from syncer.cli import doctor as command
+
+    checks = command.doctor(lambda: _settings(config, overrides))
+    typer.echo(command.as_json(checks) if as_json else command.in_words(checks))
+    raise typer.Exit(int(command.exit_code(checks)))
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Argument(help="A folder for the demo; made anew.")] = Path(
+        "demo-memory"
+    ),
+) -> None:
+    """Run the whole job once on real text, in a folder of its own."""
+    from syncer.cli import demo as command
+
+    command.demo(folder)
+
+
+def _settings(config: Path | None, overrides: list[str] | None) -> Settings:
+    from syncer import settings
+
+    path = config or settings.find(os.environ, Path.cwd())
+    return settings.load(path, environ=os.environ, options=_pairs(overrides, "--set"))
+
+
+def _pairs(values: list[str] | None, option: str) -> dict[str, object]:
+    pairs: dict[str, object] = {}
+    for value in values or ():
+        name, equals, rest = value.partition("=")
+        if not equals or not name:
+            raise SettingsError(
+                f"{option} wants NAME=VALUE, not {name!r}",
+                hint=f"See `syncer {_command()} --help`.",
+            )
+        pairs[name] = rest
+    return pairs
+
+
+def _command() -> str:
+    return next((word for word in sys.argv[1:] if not word.startswith("-")), "")

@@ -1,0 +1,130 @@
+"""``syncer doctor``: look at everything a run depends on, and say what is wrong."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+
+from syncer.cli import compose
+from syncer.cli.compose import Sides
+from syncer.errors import ExitCode, SyncerError
+from syncer.settings import Settings
+
+_FIRST = (
+    ExitCode.USAGE,
+    ExitCode.REFUSED,
+    ExitCode.SOURCE,
+    ExitCode.TARGET,
+    ExitCode.EMBEDDER,
+    ExitCode.LOCKED,
+)
+
+
+class Verdict(StrEnum):
+    """How a check ended."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at."""
+
+    subject: str
+    verdict: Verdict
+    finding: str
+    exit_code: int = 0
+
+
+def doctor(load: Callable[[], Settings]) -> list[Check]:
+    """Return what was found, in the order in which a run would meet it."""
+    checks: list[Check] = []
+    try:
+        settings = load()
+        checks.append(Check("settings", Verdict.OK, f"collection {settings.target.collection}"))
+    except SyncerError as error:
+        return [_failure("settings", error)]
+    with ExitStack() as stack:
+        try:
+            sides = stack.enter_context(compose.opened(settings))
+        except SyncerError as error:
+            checks.append(_failure("source", error))
+        else:
+            checks += _source(sides)
+        checks += _target_and_model(settings)
+    return checks
+
+
+def _source(sides: Sides) -> Iterator[Check]:
+    path = sides.settings.source.database
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+        (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+    yield Check("sqlite", Verdict.OK, f"SQLite {sqlite3.sqlite_version}, journal mode {mode}")
+    rows = sides.source.count()
+    table = sides.settings.source.table
+    yield Check("source", Verdict.OK, f"{rows} rows of {table} in scope, triggers in place")
+    for warning in sides.source.warnings():
+        yield Check("key", Verdict.WARNING, warning)
+
+
+def _target_and_model(settings: Settings) -> Iterator[Check]:
+    """Yield what model and target say, and whether the collection's vectors are the model's."""
+    from syncer.generations import check_recipe
+    from syncer.target import Catalog, GenerationTarget, connect
+
+    recipe = None
+    try:
+        with closing(compose.build_embedder(settings)) as embedder:
+            recipe = embedder.recipe
+        name = recipe.dense.get("model", settings.embed.provider)
+        yield Check("model", Verdict.OK, f"{name} loads, {recipe.dimension} numbers a vector")
+    except SyncerError as error:
+        yield _failure("model", error)
+    try:
+        with connect(compose.target_spec(settings)) as connection:
+            catalog = Catalog(connection)
+            generation = catalog.resolve(settings.target.collection)
+            where = connection.spec.name
+            if generation is None:
+                yield Check("target", Verdict.OK, f"{where} answers; no collection yet")
+                return
+            described = catalog.describe(generation)
+            points = GenerationTarget(connection, generation).count()
+            name = f"{settings.target.collection} -> {generation}"
+            yield Check("target", Verdict.OK, f"{where}: {name}, {points} points")
+            if recipe is not None:
+                check_recipe(generation, described.recipe, recipe)
+                vector = f"vector {recipe.vector}, {recipe.dimension}, {recipe.distance}"
+                yield Check("recipe", Verdict.OK, f"as the settings ask: {vector}")
+    except SyncerError as error:
+        yield _failure("target", error)
+
+
+def _failure(subject: str, error: SyncerError) -> Check:
+    return Check(subject, Verdict.FAILED, str(error), int(error.exit_code))
+
+
+def exit_code(checks: Sequence[Check]) -> ExitCode:
+    """Return the exit code of the first failure that counts, 0 if all is well or only warned of."""
+    codes = {check.exit_code for check in checks}
+    return next((code for code in _FIRST if code in codes), ExitCode.OK)
+
+
+def in_words(checks: Sequence[Check]) -> str:
+    """Return the checks as lines for people."""
+    lines = []
+    for check in checks:
+        finding = check.finding.replace("\n", "\n" + " " * 19)
+        lines.append(f"{check.verdict.value:<8} {check.subject:<9} {finding}")
+    return "\n".join(lines)
+
+
+def as_json(checks: Sequence[Check]) -> str:
+    """Return the checks as one JSON array."""
+    return json.dumps([asdict(check) for check in checks])

@@ -1,0 +1,89 @@
+"""``syncer status``: how far behind, from the state alone."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+
+from syncer.cli import compose
+from syncer.settings import Settings
+from syncer.state import utc_now
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Where a collection stands; `pending` is None before the first run.
+
+    `pending` counts the changes and rows that are still to be looked at, `walked_rows` of
+    `rows` how much of the table the walk has seen, `lag_seconds` is the age of the oldest change
+    not yet in the target.
+    """
+
+    collection: str
+    generation: str | None
+    database: str
+    table: str
+    caught_up: bool
+    pending: int | None
+    walked: bool
+    lag_seconds: float
+    last_id: str | None
+    change_seq: int
+    last_success_at: str | None
+    quarantined: int
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the fields by name."""
+        return asdict(self)
+
+    def in_words(self) -> str:
+        """Return the status as lines for people."""
+        if self.generation is None:
+            return f"{self.collection}: never synced; run `syncer once`"
+        lines = [
+            f"collection   {self.collection} -> {self.generation}",
+            f"source       {self.table} in {self.database}",
+            f"state        {self._state()}",
+            f"position     last id {self.last_id or 'none'}, change {self.change_seq}",
+            f"last write   {self.last_success_at or 'never'}",
+        ]
+        if self.quarantined:
+            lines.append(f"quarantine   {self.quarantined} rows could not be indexed")
+        return "\n".join(lines)
+
+    def _state(self) -> str:
+        if self.caught_up:
+            return "caught up"
+        what = "changes" if self.walked else "rows of the first walk"
+        return f"{self.pending} {what} behind, the oldest for {self.lag_seconds:.0f} s"
+
+
+def status(settings: Settings) -> Status:
+    """Return how far the serving generation has got. Asks neither target nor embedder."""
+    with compose.opened(settings) as sides:
+        known = sides.store.serving(sides.alias)
+        now = utc_now()
+        pending = sides.source.pending(known.position) if known else None
+        idle = bool(known and known.serving and sides.source.is_idle(known.position, now))
+        quarantined = len(sides.store.quarantine(known.generation)) if known else 0
+        oldest = sides.source.oldest_change(known.position, now) if known and not idle else None
+    return Status(
+        collection=sides.alias,
+        generation=known.generation if known else None,
+        database=str(settings.source.database),
+        table=settings.source.table,
+        caught_up=idle and quarantined == 0,
+        pending=pending,
+        walked=bool(known and known.position.walked),
+        lag_seconds=_age(oldest),
+        last_id=known.position.last_id if known else None,
+        change_seq=known.position.change_seq if known else 0,
+        last_success_at=known.last_success_at if known else None,
+        quarantined=quarantined,
+    )
+
+
+def _age(stamp: str | None) -> float:
+    if stamp is None:
+        return 0.0
+    return max(0.0, (datetime.now(UTC) - datetime.fromisoformat(stamp)).total_seconds())
