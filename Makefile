@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 export HF_HUB_OFFLINE ?= 1
+export ORT_DISABLE_TELEMETRY ?= 1
 
 .PHONY: help demo test test-long lint format bench lock clean
 
@@ -43,9 +44,12 @@ format: $(READY)  ## format the code
 bench: $(READY)  ## measure, and compare with the floors
 	@for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
 
-lock:  ## write requirements.lock anew (needs uv)
+lock:  ## write the lock files anew (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	  --no-emit-index-url --extra dev --extra offline --upgrade pyproject.toml -o requirements.lock
+	echo mcp-server-qdrant==0.8.1 | uv pip compile --universal --python-version 3.11 \
+	  --generate-hashes --no-header --no-annotate --no-emit-index-url --upgrade - \
+	  -o tests/requirements-mcp.txt
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) .venv-mcp build dist demo-memory .mypy_cache .ruff_cache .pytest_cache

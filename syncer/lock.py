@@ -18,17 +18,23 @@ _POLL = 0.1  # seconds between two looks at a lock that somebody else holds
 
 
 @contextmanager
-def held(path: Path, what: str, wait: float = 0.0) -> Iterator[None]:
+def held(path: Path, what: str, wait: float = 0.0, *, named: bool = True) -> Iterator[None]:
     """Hold the lock on `path` while the block runs.
 
     Waits up to `wait` seconds, then raises LockedError that names `what` is locked and who holds
-    it. The file stays behind: its last modification says when it was last held.
+    it. The file stays behind, empty: its last modification says when it was last held. A holder
+    that is not `named` leaves no trace in the file, for those who may not write anything.
     """
     descriptor = _open(path)
     try:
         _acquire(descriptor, path, what, wait)
-        _name_holder(descriptor)
-        yield
+        if named:
+            _name_holder(descriptor)
+        try:
+            yield
+        finally:
+            if named:
+                os.ftruncate(descriptor, 0)
     finally:
         os.close(descriptor)
 

@@ -8,6 +8,7 @@ A row has as many points as its text has chunks. Chunk 0 is the row's commit rec
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -183,6 +184,18 @@ def _readable_key(key: Key) -> object:
     if len(key) == 1 and isinstance(key[0], (int, str)):
         return key[0]
     return encode_key(key)
+
+
+def set_aside(plan: Plan, rows: AbstractSet[str], reason: Reason, detail: str) -> Plan:
+    """Return `plan` with `rows` quarantined instead of embedded; their old points go."""
+    kept: list[RowPlan] = []
+    for row in plan.rows:
+        if row.row not in rows:
+            kept.append(row)
+        elif row.held_chunks:
+            kept.append(replace(row, action=Action.DELETE, chunks=()))
+    set_aside = tuple(Quarantined(row.row, reason, detail) for row in plan.rows if row.row in rows)
+    return Plan(tuple(kept), plan.quarantined + set_aside)
 
 
 def chunk_ids(layout: Layout, plan: RowPlan, first: int, end: int) -> list[PointId]:

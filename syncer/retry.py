@@ -30,30 +30,38 @@ def never(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 
 def within(
-    seconds: float, *, sleep: Callable[[float], None] = time.sleep, on_retry: Callable[[], None]
+    budget: Callable[[SyncerError], float],
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+    on_retry: Callable[[], None] = lambda: None,
 ) -> Retry:
-    """Return a policy that gives up after `seconds` and then raises the last error.
+    """Return a policy that tries for as many seconds as `budget` gives an error, then raises it.
 
     Waits grow exponentially with full jitter, so that several clients do not come back together.
-    The error raised in the end says how long it was tried.
+    The error raised in the end says how often and how long it was tried.
     """
+
+    def is_over(state: tenacity.RetryCallState) -> bool:
+        error = state.outcome.exception() if state.outcome else None
+        spent = state.seconds_since_start or 0.0
+        return not isinstance(error, SyncerError) or spent >= budget(error)
 
     def call(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception(_may_retry),
-            stop=tenacity.stop_after_delay(seconds),
+            stop=is_over,
             wait=tenacity.wait_random_exponential(multiplier=_FIRST_WAIT, max=_LONGEST_WAIT),
             sleep=sleep,
             before_sleep=lambda _: on_retry(),
             reraise=True,
         )
+        started = time.monotonic()
         try:
             return retrying(function, *args, **kwargs)
         except SyncerError as error:
             if error.may_retry:
-                waited = retrying.statistics.get("delay_since_first_attempt", 0.0)
-                tries = retrying.statistics.get("attempt_number", 1)
-                error.note_tries(int(tries), float(waited))
+                tries = int(retrying.statistics.get("attempt_number", 1))
+                error.note_tries(tries, time.monotonic() - started)
             raise
 
     return call

@@ -11,7 +11,8 @@ from types import FrameType
 
 from syncer.errors import ExitCode
 from syncer.model import Position, SyncResult
-from syncer.sync import Pipeline, preview_once, sync_once
+from syncer.ports import Pipeline
+from syncer.sync import preview_once, sync_once
 
 _EXIT_CODES = {
     signal.SIGINT: ExitCode.INTERRUPTED,

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from syncer import lock, migrate
+from syncer.errors import SourceBusyError, SyncerError
 from syncer.schema import SETS
 from syncer.settings import Settings, digest, mapping_digest
 from syncer.settings.sections import CANONICAL_TABLE
-from syncer.source import Limits, LogSource, TableSpec, open_readonly
+from syncer.source import BUSY_SLICE, Limits, LogSource, TableSpec, open_readonly
 from syncer.state import StateStore
 
 if TYPE_CHECKING:
     from syncer.embed import EmbedSpec
     from syncer.generations import Wanted
     from syncer.plan import Layout
+    from syncer.ports import Embedder, Pipeline, Target
     from syncer.retry import Retry
-    from syncer.sync import Embedder, Pipeline, Target
     from syncer.target import Connection, TargetSpec
 
 ROW_INDEX = "_sync.row"
+
+T = TypeVar("T")
 
 
 def whole_text(text: str) -> Sequence[str]:
@@ -53,18 +57,36 @@ class Sides:
 
 @contextmanager
 def opened(settings: Settings) -> Iterator[Sides]:
-    """Open source and state, the source's schema checked; both are closed in the end."""
-    limits = Limits(settings.sync.window_rows, settings.sync.window_bytes)
-    source = LogSource(settings.source.database, table_spec(settings), limits)
+    """Open source and state, the schema checked; both are closed in the end."""
+    with ExitStack() as stack:
+        source = patiently(settings, lambda: _open_source(settings))
+        stack.callback(source.close)
+        patiently(settings, lambda: check_schema(settings))
+        store = patiently(settings, lambda: _open_store(settings))
+        stack.callback(store.close)
+        yield Sides(settings, source, store)
+
+
+def patiently(settings: Settings, function: Callable[[], T]) -> T:
+    """Call `function`, again for as long as the settings wait for a locked database."""
     try:
-        check_schema(settings)
-        store = StateStore(settings.source.database)
-        try:
-            yield Sides(settings, source, store)
-        finally:
-            store.close()
-    finally:
-        source.close()
+        return function()
+    except SourceBusyError:
+        return retry_policy(settings)(function)  # imported only now, for the sake of idle runs
+
+
+def _open_source(settings: Settings) -> LogSource:
+    limits = Limits(settings.sync.window_rows, settings.sync.window_bytes)
+    database = settings.source.database
+    return LogSource(database, table_spec(settings), limits, _busy_slice(settings))
+
+
+def _open_store(settings: Settings) -> StateStore:
+    return StateStore(settings.source.database, busy=_busy_slice(settings))
+
+
+def _busy_slice(settings: Settings) -> float:
+    return min(BUSY_SLICE, settings.source.busy_timeout)
 
 
 def check_schema(settings: Settings) -> None:
@@ -195,7 +217,7 @@ def pipeline(
     sides: Sides, connection: Connection, embedder: Embedder, generation: str, retry: Retry
 ) -> Pipeline:
     """Return what ``sync_once`` works with."""
-    from syncer.sync import Pipeline
+    from syncer.ports import Pipeline
     from syncer.target import GenerationTarget
 
     return Pipeline(
@@ -219,8 +241,8 @@ def null_target() -> Target:
 def preview_pipeline(sides: Sides, target: Target) -> Pipeline:
     """Return what a dry run works with: no model is loaded."""
     from syncer.embed.hashing import HashEmbedder
+    from syncer.ports import Pipeline
     from syncer.retry import never
-    from syncer.sync import Pipeline
 
     spec = embed_spec(sides.settings)
     return Pipeline(
@@ -235,12 +257,18 @@ def preview_pipeline(sides: Sides, target: Target) -> Pipeline:
 
 
 def retry_policy(
-    settings: Settings, sleep: Callable[[float], None], on_retry: Callable[[], None]
+    settings: Settings,
+    sleep: Callable[[float], None] = time.sleep,
+    on_retry: Callable[[], None] = lambda: None,
 ) -> Retry:
-    """Return the policy for trying again, by the settings' budget."""
+    """Return the policy for trying again, by the settings' budgets."""
     from syncer.retry import within
 
-    return within(settings.target.retry_budget, sleep=sleep, on_retry=on_retry)
+    def budget(error: SyncerError) -> float:
+        busy = isinstance(error, SourceBusyError)
+        return settings.source.busy_timeout if busy else settings.target.retry_budget
+
+    return within(budget, sleep=sleep, on_retry=on_retry)
 
 
 def seconds_since_target_was_seen(sides: Sides, generation: str, now: float) -> float:

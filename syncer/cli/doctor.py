@@ -87,7 +87,7 @@ def _target_and_model(settings: Settings) -> Iterator[Check]:
     except SyncerError as error:
         yield _failure("model", error)
     try:
-        with connect(compose.target_spec(settings)) as connection:
+        with connect(compose.target_spec(settings), to_write=False) as connection:
             catalog = Catalog(connection)
             generation = catalog.resolve(settings.target.collection)
             where = connection.spec.name

@@ -16,7 +16,7 @@ from syncer.state import Generation, utc_now
 if TYPE_CHECKING:
     from syncer.cli.report import Report
     from syncer.model import SyncResult
-    from syncer.sync import Pipeline
+    from syncer.ports import Pipeline
     from syncer.worker import Stop
 
 
@@ -26,7 +26,8 @@ def once(settings: Settings, report: Report, *, start_over: bool = False) -> Exi
         for warning in sides.source.warnings():
             report.warn(warning)
         known = sides.store.serving(sides.alias)
-        if known is not None and not start_over and _is_idle(sides, known):
+        idle = known is not None and compose.patiently(settings, lambda: _is_idle(sides, known))
+        if known is not None and idle and not start_over:
             look = _target_is_due(sides, known)
             if look:
                 _look_at_target(sides, known)
@@ -55,7 +56,7 @@ def _look_at_target(sides: Sides, known: Generation) -> None:
     from syncer.sync import check_token
     from syncer.target import Catalog, GenerationTarget, connect
 
-    with connect(compose.target_spec(sides.settings)) as connection:
+    with connect(compose.target_spec(sides.settings), to_write=False) as connection:
         catalog = Catalog(connection)
         check_alias(sides.alias, known.generation, catalog.resolve(sides.alias))
         catalog.describe(known.generation)
@@ -104,7 +105,8 @@ def dry_run(settings: Settings) -> SyncResult:
         known = sides.store.serving(sides.alias)
         position, target = Position(sides.alias), compose.null_target()
         if known is not None and known.serving:
-            connection = stack.enter_context(connect(compose.target_spec(settings)))
+            spec = compose.target_spec(settings)
+            connection = stack.enter_context(connect(spec, to_write=False))
             position, target = known.position, GenerationTarget(connection, known.generation)
         pipeline = compose.preview_pipeline(sides, target)
         return preview(pipeline, position, head=sides.source.head(), now=utc_now)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 
 from syncer.cli import compose
@@ -16,12 +16,25 @@ from syncer.settings import Settings
 
 _WIDTH = 78  # columns of an excerpt
 
+Ask = Callable[[str, int, Mapping[str, object]], list[Hit]]
+"""A question to an open collection: text, how many hits, and which metadata they must have."""
+
 
 def search(settings: Settings, text: str, limit: int, where: Mapping[str, object]) -> list[Hit]:
     """Return the best `limit` hits for `text` among those whose metadata are as `where` says."""
+    with asking(settings) as ask:
+        return ask(text, limit, where)
+
+
+@contextmanager
+def asking(settings: Settings) -> Iterator[Ask]:
+    """Open the collection and load its model, for any number of questions.
+
+    Raises IdentityError if there is no collection, RecipeError if its vectors are of another make.
+    """
     from syncer.target import Catalog, connect, query
 
-    with connect(compose.target_spec(settings)) as connection:
+    with connect(compose.target_spec(settings), to_write=False) as connection:
         catalog = Catalog(connection)
         alias = settings.target.collection
         generation = catalog.resolve(alias)
@@ -33,8 +46,11 @@ def search(settings: Settings, text: str, limit: int, where: Mapping[str, object
         described = catalog.describe(generation)
         with closing(compose.build_embedder(settings)) as embedder:
             check_recipe(generation, described.recipe, embedder.recipe)
-            vector = embedder.query(text)
-        return query(connection, alias, described, vector, limit, where)
+
+            def ask(text: str, limit: int, where: Mapping[str, object]) -> list[Hit]:
+                return query(connection, alias, described, embedder.query(text), limit, where)
+
+            yield ask
 
 
 def in_words(hits: Sequence[Hit]) -> str:

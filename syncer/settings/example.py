@@ -34,4 +34,5 @@ database = %s  # relative to this file
 
 def write_example(database: Path = Path("memory.db")) -> str:
     """Return a short, commented ``syncer.toml`` for `database` that loads as it is."""
-    return _EXAMPLE % json.dumps(str(database), ensure_ascii=False)  # a JSON string is a TOML string too
+    # A JSON string is a TOML string too.
+    return _EXAMPLE % json.dumps(str(database), ensure_ascii=False)

@@ -1,7 +1,7 @@
 """The source: one SQLite table, read in short transactions; nothing here is written or hashed."""
 
-from syncer.source.database import open_readonly
+from syncer.source.database import BUSY_SLICE, open_readonly
 from syncer.source.feed import Limits, LogSource
 from syncer.source.spec import TableSpec
 
-__all__ = ["Limits", "LogSource", "TableSpec", "open_readonly"]
+__all__ = ["BUSY_SLICE", "Limits", "LogSource", "TableSpec", "open_readonly"]

@@ -11,18 +11,19 @@ from urllib.parse import quote
 from syncer.errors import SourceBusyError, SourceError, SyncerError
 from syncer.keys import RawText
 
-_BUSY = 5.0  # seconds that SQLite itself waits; beyond that the retry policy decides
+BUSY_SLICE = 5.0  # seconds that SQLite itself waits; beyond that the retry policy decides
 
 
-def open_readonly(path: Path) -> sqlite3.Connection:
+def open_readonly(path: Path, busy: float = BUSY_SLICE) -> sqlite3.Connection:
     """Return a connection that cannot write, and never makes a file that is not there.
 
+    It waits `busy` seconds for a lock.
     Raises SourceError for a missing or empty file and for one that is no database.
     """
     _check_file(path)
     with translated(path):
         connection = sqlite3.connect(
-            f"file:{quote(str(path))}?mode=ro", uri=True, timeout=_BUSY, isolation_level=None
+            f"file:{quote(str(path))}?mode=ro", uri=True, timeout=busy, isolation_level=None
         )
         connection.text_factory = _text
         try:

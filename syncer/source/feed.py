@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from syncer.errors import IdentityError, SchemaError
+from syncer.errors import IdentityError, SchemaError, SyncerError
 from syncer.keys import Key, RawText, decode_key, encode_key
 from syncer.model import Position, Row, Window
-from syncer.source.database import open_readonly, snapshot, translated
+from syncer.source.database import BUSY_SLICE, open_readonly, snapshot, translated
 from syncer.source.queries import Queries
 from syncer.source.spec import (
     Columns,
@@ -29,16 +29,26 @@ class Limits:
 
 
 class LogSource:
-    """Reads a table and its change log; see ``syncer.sync.Source`` for the contract."""
+    """Reads a table and its change log; see ``syncer.ports.Source`` for the contract."""
 
-    def __init__(self, path: Path, spec: TableSpec, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        spec: TableSpec,
+        limits: Limits | None = None,
+        busy: float = BUSY_SLICE,
+    ) -> None:
         self._path = path
         self._spec = spec
         self._limits = limits or Limits()
-        self._connection = open_readonly(path)
-        with translated(path):
-            self.columns: Columns = check_table(self._connection, spec)
-            self._check_log()
+        self._connection = open_readonly(path, busy)
+        try:
+            with translated(path):
+                self.columns: Columns = check_table(self._connection, spec)
+                self._check_log()
+        except SyncerError:
+            self._connection.close()
+            raise
         self.json_columns = json_columns(self.columns, spec)
         self._queries = Queries(spec)
 
@@ -104,7 +114,7 @@ class LogSource:
             return int(self._connection.execute(self._queries.count_in_scope).fetchone()[0])
 
     def read(self, position: Position, *, head: int, now: str) -> Window:
-        """Return the rows to look at next; see ``syncer.sync.Source``."""
+        """Return the rows to look at next; see ``syncer.ports.Source``."""
         with snapshot(self._connection, self._path):
             return self._read(position, head, now)
 

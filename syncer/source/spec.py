@@ -61,8 +61,7 @@ def check_table(connection: sqlite3.Connection, spec: TableSpec) -> Columns:
     quotes for a text. All problems are reported at once.
     """
     found = connection.execute(
-        "SELECT type, sql FROM sqlite_master WHERE name = ? COLLATE NOCASE AND type IN "
-        "('table', 'view')",
+        "SELECT type, sql FROM sqlite_master WHERE name = ? AND type IN ('table', 'view')",
         (spec.table,),
     ).fetchone()
     if found is None:

@@ -10,18 +10,18 @@ from urllib.parse import quote
 
 from syncer.errors import SchemaError, SourceBusyError, SourceError
 
-_BUSY = 5.0  # seconds that SQLite itself waits; beyond that the retry policy decides
+BUSY_SLICE = 5.0  # seconds that SQLite itself waits; beyond that the retry policy decides
 _BUSY_CODES = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 class StateDatabase:
     """One connection to the state; it never makes a file that is not there."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, busy: float = BUSY_SLICE) -> None:
         self.path = path
         with self.translated():
             self._connection = sqlite3.connect(
-                f"file:{quote(str(path))}?mode=rw", uri=True, timeout=_BUSY, isolation_level=None
+                f"file:{quote(str(path))}?mode=rw", uri=True, timeout=busy, isolation_level=None
             )
 
     def close(self) -> None:

@@ -21,7 +21,7 @@ def utc_now() -> str:
 
 
 class GenerationState:
-    """Position, tokens and quarantine of one generation; see ``syncer.sync.State``."""
+    """Position, tokens and quarantine of one generation; see ``syncer.ports.State``."""
 
     def __init__(self, database: StateDatabase, generation: str, now: Callable[[], str]) -> None:
         self._database = database

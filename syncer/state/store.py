@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from syncer.errors import SchemaError
-from syncer.state.database import StateDatabase
+from syncer.state.database import BUSY_SLICE, StateDatabase
 from syncer.state.generation import GenerationState, utc_now
 from syncer.state.records import (
     GENERATION_COLUMNS,
@@ -20,9 +20,11 @@ from syncer.state.records import (
 class StateStore:
     """All generations of one state database."""
 
-    def __init__(self, path: Path, *, now: Callable[[], str] | None = None) -> None:
+    def __init__(
+        self, path: Path, *, now: Callable[[], str] | None = None, busy: float = BUSY_SLICE
+    ) -> None:
         self._now = now or utc_now
-        self._database = StateDatabase(path)
+        self._database = StateDatabase(path, busy)
         self._check_schema()
 
     def close(self) -> None:

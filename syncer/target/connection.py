@@ -92,13 +92,15 @@ class Connection:
             raise translate(error, f"{what} at {self.spec.name}") from error
 
 
-def connect(spec: TargetSpec) -> Connection:
+def connect(spec: TargetSpec, *, to_write: bool = True) -> Connection:
     """Return a connection to the server or local folder that `spec` names.
 
+    Not `to_write`, opening a folder leaves every file in it as it is, and one that is not there
+    counts as empty and is not made.
     Raises LockedError if another process holds the local folder, TargetError if it cannot be
     opened, TargetUnavailableError if the server does not answer.
     """
-    return _connect_server(spec) if spec.url is not None else _open_folder(spec)
+    return _connect_server(spec) if spec.url is not None else _open_folder(spec, to_write)
 
 
 def translate(error: Exception, what: str) -> TargetError:
@@ -158,7 +160,7 @@ def _port(url: str) -> int:
     return parts.port or _DEFAULT_PORTS.get(parts.scheme, 6333)
 
 
-def _open_folder(spec: TargetSpec) -> Connection:
+def _open_folder(spec: TargetSpec, to_write: bool) -> Connection:
     """Open the local folder under a lock of syncer's own.
 
     The client reads the folder before it takes its own lock; two syncers starting at once could
@@ -167,10 +169,13 @@ def _open_folder(spec: TargetSpec) -> Connection:
     if spec.path is None:
         raise TargetError("neither a folder nor a URL of Qdrant is given")
     stack = ExitStack()
+    if not to_write and not spec.path.exists():
+        return Connection(QdrantClient(":memory:"), spec, stack)
     try:
         spec.path.mkdir(parents=True, exist_ok=True)
         what = f"the local Qdrant folder {spec.path}"
-        stack.enter_context(lock.held(spec.path / ".syncer.lock", what, spec.lock_wait))
+        path = spec.path / ".syncer.lock"
+        stack.enter_context(lock.held(path, what, spec.lock_wait, named=to_write))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             client = QdrantClient(path=str(spec.path))

@@ -9,7 +9,7 @@ from syncer.model import Held, Point
 
 
 class NullTarget:
-    """Takes every write and forgets it; see ``syncer.sync.Target`` for the contract."""
+    """Takes every write and forgets it; see ``syncer.ports.Target`` for the contract."""
 
     def __init__(self) -> None:
         self._token: str | None = None

@@ -18,7 +18,7 @@ _BYTES_A_POINT = 120  # id, names and braces
 
 
 class GenerationTarget:
-    """One generation's points; see ``syncer.sync.Target`` for the contract."""
+    """One generation's points; see ``syncer.ports.Target`` for the contract."""
 
     def __init__(self, connection: Connection, generation: str) -> None:
         self._connection = connection

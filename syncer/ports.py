@@ -1,0 +1,117 @@
+"""What the heart needs of the world: source, state, embedder and target, each with its contract.
+
+The adapters know nothing of this module's users, and these know no adapter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from syncer.keys import Key, PointId
+from syncer.model import Embedded, Held, Point, Position, Quarantined, Recipe, Vector, Window
+from syncer.plan import Chunker, Layout
+from syncer.retry import Retry
+
+
+class Source(Protocol):
+    """The table and its change feed."""
+
+    def read(self, position: Position, *, head: int, now: str) -> Window:
+        """Return the rows to look at next, as they are now, each key once.
+
+        Changes up to sequence number `head` come first, then rows that expired up to `now`, then
+        the walk. One short read transaction; no statement is open afterwards. Raises SourceError,
+        or SourceBusyError when the database stays locked.
+        """
+
+
+class State(Protocol):
+    """Positions and tokens of one generation, kept beside the truth."""
+
+    def position(self) -> Position:
+        """Return the stored position. Raises IdentityError if another process moved it."""
+
+    def commit(
+        self, old: Position, new: Position, quarantined: Sequence[Quarantined], rows: Sequence[str]
+    ) -> None:
+        """Record `quarantined`, release other `rows` from quarantine and move the position.
+
+        One transaction; nothing is written if nothing changes. Raises PositionMovedError if the
+        stored position is not `old`.
+        """
+
+    def tokens(self) -> frozenset[str | None]:
+        """Return what the collection may carry: the last token (or None) or a pending one."""
+
+    def owns_token(self) -> bool:
+        """Say whether this process wrote the last token."""
+
+    def begin_token(self, token: str) -> None:
+        """Note `token` as pending. Durable when it returns."""
+
+    def confirm_token(self, token: str) -> None:
+        """Note that the collection carries `token`."""
+
+
+class Embedder(Protocol):
+    """Texts to vectors, by the recipe of one generation."""
+
+    @property
+    def recipe(self) -> Recipe:
+        """Return what decides the vectors."""
+
+    def embed(self, texts: Sequence[str]) -> Embedded:
+        """Return the vectors of `texts` in their order, checked for count and size.
+
+        An empty vector stands for one that is not finite or has no length.
+        """
+
+    def query(self, text: str) -> Vector:
+        """Return the vector of a question."""
+
+    def close(self) -> None:
+        """Let go of threads and memory."""
+
+
+class Target(Protocol):
+    """One generation: every call names the physical collection, none goes through the alias.
+
+    All writes wait until they are applied, may be repeated, and raise TargetError, or
+    TargetUnavailableError when it is not known whether they were applied.
+    """
+
+    def look_up(self, ids: Mapping[PointId, Key]) -> dict[Key, Held]:
+        """Return what the points with these ids say of their rows; without the missing ones."""
+
+    def token(self) -> str | None:
+        """Return the token that the collection carries."""
+
+    def write_token(self, token: str) -> None:
+        """Let the collection carry `token`."""
+
+    def upsert(self, points: Sequence[Point]) -> None:
+        """Write whole points in their order, in batches bounded by number and bytes."""
+
+    def open_rows(self, held: Sequence[Point], new: Sequence[Point]) -> None:
+        """Write commit records: only ``_sync`` of points that are there, bare points otherwise."""
+
+    def overwrite(self, points: Sequence[Point]) -> None:
+        """Replace the payloads of points and leave their vectors alone."""
+
+    def delete(self, ids: Sequence[PointId]) -> None:
+        """Delete points by id; missing ones are no error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """What ``sync_once`` works with: the adapters of one generation, and how rows become points."""
+
+    source: Source
+    state: State
+    embedder: Embedder
+    target: Target
+    layout: Layout
+    chunker: Chunker
+    retry: Retry
