@@ -1,0 +1,65 @@
+"""A target in a dictionary: small, real, and held to the same contract as the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from syncer.keys import Key, PointId
+from syncer.model import SYNC_KEY, Held, Point
+
+
+class FakeTarget:
+    """Keeps points by id; see ``syncer.ports.Target``."""
+
+    def __init__(self) -> None:
+        self.points: dict[PointId, Point] = {}
+        self._token: str | None = None
+
+    def count(self) -> int:
+        """Return the number of points."""
+        return len(self.points)
+
+    def look_up(self, ids: Mapping[PointId, Key]) -> dict[Key, Held]:
+        """Read the commit records."""
+        return {
+            key: _held(self.points[identifier])
+            for identifier, key in ids.items()
+            if identifier in self.points
+        }
+
+    def token(self) -> str | None:
+        """Return the token."""
+        return self._token
+
+    def write_token(self, token: str) -> None:
+        """Keep the token."""
+        self._token = token
+
+    def upsert(self, points: Sequence[Point]) -> None:
+        """Replace whole points."""
+        self.points |= {point.id: point for point in points}
+
+    def open_rows(self, held: Sequence[Point], new: Sequence[Point]) -> None:
+        """Merge payloads of points that are there, write the others bare."""
+        for point in held:
+            old = self.points[point.id]
+            self.points[point.id] = Point(point.id, {**old.payload, **point.payload}, old.vectors)
+        self.upsert(new)
+
+    def overwrite(self, points: Sequence[Point]) -> None:
+        """Replace payloads."""
+        for point in points:
+            vectors = self.points[point.id].vectors
+            self.points[point.id] = Point(point.id, point.payload, vectors)
+
+    def delete(self, ids: Sequence[PointId]) -> None:
+        """Drop points."""
+        for identifier in ids:
+            self.points.pop(identifier, None)
+
+
+def _held(point: Point) -> Held:
+    record = point.payload.get(SYNC_KEY)
+    if not isinstance(record, dict):
+        return Held(None)
+    return Held(record["row"], record["content"], record["payload"], record["chunks"])
