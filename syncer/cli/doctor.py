@@ -24,6 +24,12 @@ _FIRST = (
 )
 
 
+LOCAL_MODE = (
+    "a local folder belongs to one process at a time; agents that search while syncer writes "
+    "need a Qdrant server (target.url)"
+)
+
+
 class Verdict(StrEnum):
     """How a check ended."""
 
@@ -88,6 +94,8 @@ def _target_and_model(settings: Settings) -> Iterator[Check]:
         yield _failure("model", error)
     try:
         with connect(compose.target_spec(settings), to_write=False) as connection:
+            if connection.local:
+                yield Check("mode", Verdict.OK, LOCAL_MODE)
             catalog = Catalog(connection)
             generation = catalog.resolve(settings.target.collection)
             where = connection.spec.name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -194,3 +195,19 @@ def test_a_python_without_docstrings_is_told_so_before_anything_is_made(tmp_path
     assert done.returncode == ExitCode.USAGE
     assert "-OO" in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def shape(output: str) -> list[str]:
+    """Return the lines without what differs from run to run and from Python to Python."""
+    lines = [re.sub(r"memory--\S+|\d[\d.]*", "#", line) for line in output.splitlines()]
+    return [line for line in lines if line and not line.startswith("#  row")]
+
+
+def test_the_readme_shows_what_the_demo_prints(
+    twice: list[subprocess.CompletedProcess[str]],
+) -> None:
+    shown = README.read_text().split("<!-- demo -->\n```console\n")[1].split("```")[0]
+    assert shape(shown) == shape(twice[0].stdout)
