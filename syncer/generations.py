@@ -26,6 +26,10 @@ class Known(Protocol):
         """Return its name."""
 
     @property
+    def source_table(self) -> str:
+        """Return the table that it is made from."""
+
+    @property
     def serving(self) -> bool:
         """Whether the alias was seen to point at it."""
 
@@ -41,8 +45,8 @@ class Known(Protocol):
 class Store(Protocol):
     """The state's list of generations."""
 
-    def serving(self, alias: str) -> Known | None:
-        """Return the generation that `alias` serves, or the one in the making."""
+    def generations(self, alias: str) -> Sequence[Known]:
+        """Return all generations of `alias`; at most one serves, the others are in the making."""
 
     def add(self, generation: str, alias: str, table: str) -> None:
         """Note a generation that is about to be made."""
@@ -91,23 +95,58 @@ class Wanted:
 def settle(store: Store, catalog: Catalog, wanted: Wanted, new_name: Callable[[], str]) -> str:
     """Return the name of the generation to write to; make it if there is none yet.
 
+    What an interrupted run left half made is finished or forgotten.
     Raises IdentityError or RecipeError where state, target and settings do not agree. A changed
     mapping is no disagreement: the walk begins again in place.
     """
-    known = store.serving(wanted.alias)
+    ours = store.generations(wanted.alias)
     found = catalog.resolve(wanted.alias)
-    if known is None or not known.serving:
-        return _make(store, catalog, wanted, known, found, new_name)
-    check_alias(wanted.alias, known.generation, found)
-    described = catalog.describe(known.generation)
-    check_description(known.generation, described, wanted.description)
-    mapping = wanted.description.mapping
+    known = next((each for each in ours if each.serving), None)
+    in_making = [each.generation for each in ours if not each.serving]
+    if known is None or found in in_making:
+        check_unclaimed(wanted.alias, found, ours)
+        return _make(store, catalog, wanted, new_name)
+    description = wanted.description
+    described = check_serving(
+        catalog, wanted.alias, known, (description.source_id, description.table)
+    )
+    check_recipe(known.generation, described.recipe, description.recipe)
+    mapping = description.mapping
     if mapping != described.mapping or mapping != known.mapping_digest:
         store.walk_again(known.generation)
-        catalog.set_description(known.generation, wanted.description)
+        catalog.set_description(known.generation, description)
     if (known.settings_digest, known.mapping_digest) != (wanted.settings_digest, mapping):
         store.serve(known.generation, wanted.settings_digest, mapping)
+    for generation in in_making:
+        store.forget(generation)
     return known.generation
+
+
+def start_over(store: Store, catalog: Catalog, wanted: Wanted, new_name: Callable[[], str]) -> str:
+    """Make a new generation, whatever was there; older ones are left where they are."""
+    catalog.resolve(wanted.alias)  # refuses a real collection of that name
+    return _make(store, catalog, wanted, new_name)
+
+
+def check_serving(
+    catalog: Catalog, alias: str, known: Known, source: tuple[str, str]
+) -> Description:
+    """Return what the generation that serves `alias` says of itself.
+
+    Raises IdentityError unless the alias points at it, it is there, and it was made from `source`:
+    the database's id and the table.
+    """
+    check_alias(alias, known.generation, catalog.resolve(alias))
+    described = catalog.describe(known.generation)
+    if (described.source_id, described.table) != source:
+        wanted_id, table = source
+        raise IdentityError(
+            f"{known.generation} was made from table {described.table} of the database "
+            f"{described.source_id}, not from {table} of {wanted_id}",
+            hint="Check source.database, source.table and target.collection. To give the "
+            "collection up and build a new one, run `syncer once --start-over`.",
+        )
+    return described
 
 
 def check_alias(alias: str, expected: str, found: str | None) -> None:
@@ -122,16 +161,15 @@ def check_alias(alias: str, expected: str, found: str | None) -> None:
         )
 
 
-def check_description(generation: str, found: Description, wanted: Description) -> None:
-    """Raise unless the generation was made from this source and by this recipe."""
-    if (found.source_id, found.table) != (wanted.source_id, wanted.table):
+def check_unclaimed(alias: str, found: str | None, ours: Sequence[Known]) -> None:
+    """Raise IdentityError if the alias points at a generation that the state knows nothing of."""
+    if found is not None and found not in {each.generation for each in ours}:
         raise IdentityError(
-            f"{generation} was made from table {found.table} of another database "
-            f"({found.source_id}), not from {wanted.table} ({wanted.source_id})",
-            hint="Check source.database and target.collection. To give the collection up and "
-            "build a new one, run `syncer once --start-over`.",
+            f"the alias {alias} points at {found}, which this database knows nothing of",
+            hint="It belongs to another database, or this database's state was lost. Choose "
+            "another target.collection, or run `syncer once --start-over` to build a new "
+            "generation from this database.",
         )
-    check_recipe(generation, found.recipe, wanted.recipe)
 
 
 def check_recipe(generation: str, found: Recipe, wanted: Recipe) -> None:
@@ -146,51 +184,35 @@ def check_recipe(generation: str, found: Recipe, wanted: Recipe) -> None:
         )
 
 
-def _make(
-    store: Store,
-    catalog: Catalog,
-    wanted: Wanted,
-    known: Known | None,
-    found: str | None,
-    new_name: Callable[[], str],
-) -> str:
-    """Make a generation, or finish one whose making was interrupted."""
-    unfinished = known.generation if known else None
-    if found not in (None, unfinished):
-        raise IdentityError(
-            f"the alias {wanted.alias} points at {found}, which this database knows nothing of",
-            hint="It belongs to another database, or this database's state was lost. Choose "
-            "another target.collection, or run `syncer once --start-over` to build a new "
-            "generation from this database.",
-        )
-    if unfinished is None or not _is_as_wanted(catalog, unfinished, wanted):
-        if unfinished is not None:
-            store.forget(unfinished)
-        unfinished = new_name()
-        store.add(unfinished, wanted.alias, wanted.description.table)
-    catalog.create(unfinished, wanted.alias, wanted.description, wanted.indexes)
-    store.serve(unfinished, wanted.settings_digest, wanted.description.mapping)
-    return unfinished
+def _make(store: Store, catalog: Catalog, wanted: Wanted, new_name: Callable[[], str]) -> str:
+    """Make a generation, or finish one whose making was interrupted; forget all others.
 
-
-def start_over(store: Store, catalog: Catalog, wanted: Wanted, new_name: Callable[[], str]) -> str:
-    """Make a new generation, whatever was there; older ones are left where they are."""
-    known = store.serving(wanted.alias)
-    while known is not None:
-        store.forget(known.generation)
-        known = store.serving(wanted.alias)
-    catalog.resolve(wanted.alias)  # refuses a real collection of that name
-    generation = new_name()
-    store.add(generation, wanted.alias, wanted.description.table)
+    It is noted before anything of it exists, and serves only when all of it is there and nothing
+    else is known: interrupted at any moment, the next call finds its way from there.
+    """
+    ours = store.generations(wanted.alias)
+    in_making = (each for each in ours if not each.serving)
+    usable = (each.generation for each in in_making if _is_as_wanted(catalog, each, wanted))
+    generation = next(usable, None)
+    if generation is None:
+        generation = new_name()
+        store.add(generation, wanted.alias, wanted.description.table)
     catalog.create(generation, wanted.alias, wanted.description, wanted.indexes)
+    if catalog.describe(generation).mapping != wanted.description.mapping:
+        catalog.set_description(generation, wanted.description)
+    for other in ours:
+        if other.generation != generation:
+            store.forget(other.generation)
     store.serve(generation, wanted.settings_digest, wanted.description.mapping)
     return generation
 
 
-def _is_as_wanted(catalog: Catalog, generation: str, wanted: Wanted) -> bool:
-    if not catalog.exists(generation):
+def _is_as_wanted(catalog: Catalog, known: Known, wanted: Wanted) -> bool:
+    if known.source_table != wanted.description.table:
+        return False
+    if not catalog.exists(known.generation):
         return True
-    found = catalog.describe(generation)
+    found = catalog.describe(known.generation)
     return found.source_id == wanted.description.source_id and not _differences(
         found.recipe, wanted.description.recipe
     )

@@ -112,10 +112,7 @@ def pending(
 
 
 def check(
-    connection: sqlite3.Connection,
-    sets: Sequence[str] = SETS,
-    *,
-    root: Path | None = None,
+    connection: sqlite3.Connection, sets: Sequence[str] = SETS, *, root: Path | None = None
 ) -> None:
     """Compare the database with what the migrations of `sets` make of it; writes nothing.
 

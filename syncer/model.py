@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Generic, TypeVar
 
 from syncer.keys import Key, PointId
 
 SYNC_KEY = "_sync"
 """Where a point keeps its book-keeping, apart from what readers see."""
+
+T = TypeVar("T")
+_KEPT = 20  # things of a sample that are kept
 
 Payload = Mapping[str, object]
 Vector = Sequence[float]
@@ -162,6 +166,32 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
+class Sample(Generic[T]):
+    """The first of some things, and how many there were: bounded, however long a run is.
+
+    Its length is the number of all, iterating gives those that were kept.
+    """
+
+    first: tuple[T, ...] = ()
+    count: int = 0
+
+    @classmethod
+    def of(cls, things: Sequence[T]) -> Sample[T]:
+        """Return a sample of `things`."""
+        return cls(tuple(things[:_KEPT]), len(things))
+
+    def plus(self, later: Sample[T]) -> Sample[T]:
+        """Return a sample of these and `later` ones."""
+        return Sample((self.first + later.first)[:_KEPT], self.count + later.count)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.first)
+
+
+@dataclass(frozen=True, slots=True)
 class SyncResult:
     """What one call of ``sync_once`` did: rows by operation, and the seconds each stage took."""
 
@@ -174,8 +204,8 @@ class SyncResult:
     deleted: int = 0
     empty: int = 0
     chunks: int = 0
-    truncated: tuple[str, ...] = ()
-    quarantined: tuple[Quarantined, ...] = ()
+    truncated: Sample[str] = Sample()
+    quarantined: Sample[Quarantined] = Sample()
     more: bool = False
     seconds: Mapping[str, float] = field(default_factory=dict)
 
@@ -191,8 +221,8 @@ class SyncResult:
             deleted=self.deleted + later.deleted,
             empty=self.empty + later.empty,
             chunks=self.chunks + later.chunks,
-            truncated=self.truncated + later.truncated,
-            quarantined=self.quarantined + later.quarantined,
+            truncated=self.truncated.plus(later.truncated),
+            quarantined=self.quarantined.plus(later.quarantined),
             seconds={
                 stage: self.seconds.get(stage, 0.0) + later.seconds.get(stage, 0.0)
                 for stage in stages

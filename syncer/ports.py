@@ -48,8 +48,8 @@ class State(Protocol):
     def owns_token(self) -> bool:
         """Say whether this process wrote the last token."""
 
-    def begin_token(self, token: str) -> None:
-        """Note `token` as pending. Durable when it returns."""
+    def begin_token(self, token: str, carried: str | None) -> None:
+        """Note `token` as pending, and `carried` as what the collection has. Durable then."""
 
     def confirm_token(self, token: str) -> None:
         """Note that the collection carries `token`."""

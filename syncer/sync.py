@@ -10,11 +10,10 @@ from functools import partial
 from time import perf_counter
 from typing import TypeVar
 
-from syncer.errors import IdentityError
 from syncer.keys import point_id
-from syncer.model import Embedded, Position, Reason, SyncResult, Window
+from syncer.model import Embedded, Position, Reason, Sample, SyncResult, Window
 from syncer.plan import Action, Plan, plan_rows, set_aside
-from syncer.ports import Pipeline, State, Target
+from syncer.ports import Pipeline
 from syncer.write import write
 
 T = TypeVar("T")
@@ -38,20 +37,6 @@ def sync_once(pipeline: Pipeline, *, head: int, now: str) -> SyncResult:
     commit = partial(state.commit, position, window.next, plan.quarantined, rows)
     clock("advance", lambda: pipeline.retry(commit))
     return _result(position, window, plan, vectors, clock.seconds)
-
-
-def check_token(state: State, target: Target) -> None:
-    """Raise IdentityError unless the collection carries a token that the state knows.
-
-    A generation that nobody has written to yet has none on either side.
-    """
-    if target.token() not in state.tokens():
-        raise IdentityError(
-            "the collection does not carry the token that the state knows: the database was "
-            "restored, the collection was replaced, or somebody else writes to it",
-            hint="Find out which of the two is right. To build the collection anew from the "
-            "database as it is now, run `syncer once --start-over`.",
-        )
 
 
 def preview_once(pipeline: Pipeline, position: Position, *, head: int, now: str) -> SyncResult:
@@ -100,8 +85,8 @@ def _result(
         deleted=len(plan.having(Action.DELETE)),
         empty=sum(row.empty for row in plan.rows),
         chunks=len(owners),
-        truncated=tuple(owners[index] for index in sorted(embedded.truncated)),
-        quarantined=plan.quarantined,
+        truncated=Sample.of([owners[index] for index in sorted(embedded.truncated)]),
+        quarantined=Sample.of(plan.quarantined),
         more=window.more,
         seconds=seconds,
     )

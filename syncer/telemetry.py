@@ -12,7 +12,6 @@ from syncer.errors import SyncerError
 from syncer.model import SyncResult
 
 _COUNTS = ("read", "embedded", "payload_only", "unchanged", "deleted", "empty", "chunks")
-_ROWS_NAMED = 20  # keys listed in one event; the counts say how many there were
 
 
 def configure(*, as_json: bool, level: str, stream: TextIO | None = None) -> None:
@@ -54,8 +53,8 @@ def window_done(result: SyncResult) -> None:
     log = structlog.get_logger()
     log.info("window", generation=result.generation, **counts(result))
     if result.truncated:
-        log.warning("truncated", rows=result.truncated[:_ROWS_NAMED], count=len(result.truncated))
-    for item in result.quarantined[:_ROWS_NAMED]:
+        log.warning("truncated", rows=result.truncated.first, count=len(result.truncated))
+    for item in result.quarantined:
         log.warning("quarantined", row=item.row, reason=item.reason.value, detail=item.detail)
 
 
@@ -82,6 +81,11 @@ def nothing_to_do(generation: str, *, looked_at_target: bool) -> None:
 def retrying() -> None:
     """Log that something is tried again."""
     structlog.get_logger().warning("trying again")
+
+
+def stopped(message: str, exit_code: int) -> None:
+    """Log that a signal ended a run while it waited."""
+    structlog.get_logger().warning("stopped", message=message, exit_code=int(exit_code))
 
 
 def failed(error: SyncerError) -> None:

@@ -20,6 +20,7 @@ NORMALISER = 1  # part of the recipe; raise it when `normalise` changes what it 
 
 _HASH_CHARACTERS = 16  # 64 bits: one accidental match in 2**64 edits of the same row
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_DEEPEST = 64  # levels of nesting in metadata
 _INT64 = range(-(2**63), 2**63)
 
 
@@ -65,14 +66,30 @@ def payload_digest(payload: Mapping[str, object]) -> str:
 
 
 def parse_json(value: object) -> object:
-    """Return the object or array that a JSON column holds, or the value itself if it is none."""
+    """Return the object or array that a JSON column holds, or the value itself if it is none.
+
+    What is nested deeper than 64 levels stays text: Qdrant's own parser has a limit, too.
+    """
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
     if isinstance(text, str) and text.lstrip()[:1] in ("{", "["):
         try:
-            return json.loads(text)
+            parsed = json.loads(text)
         except (ValueError, RecursionError):
             return value
+        return parsed if _is_flat_enough(parsed) else value
     return value
+
+
+def _is_flat_enough(value: object) -> bool:
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, (dict, list))
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+    return not level
 
 
 def as_json(value: object) -> object:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Sequence
 
+from syncer.errors import IdentityError
 from syncer.model import Point, Vector
 from syncer.plan import Action, Layout, Plan, RowPlan, chunk_ids, opening, point
-from syncer.ports import Pipeline
+from syncer.ports import Pipeline, State, Target
 
 
 def write(pipeline: Pipeline, plan: Plan, vectors: Sequence[Vector]) -> None:
@@ -32,21 +33,39 @@ def write(pipeline: Pipeline, plan: Plan, vectors: Sequence[Vector]) -> None:
     retry(target.delete, gone)
 
 
+def check_token(state: State, target: Target) -> str | None:
+    """Return the collection's token; raise IdentityError unless the state knows it.
+
+    A generation that nobody has written to yet has none on either side. What the state knew is
+    looked at before and after: another process may leave its token in between.
+    """
+    known = state.tokens()
+    found = target.token()
+    if found not in known | state.tokens():
+        raise IdentityError(
+            "the collection does not carry the token that the state knows: the database was "
+            "restored, the collection was replaced, or somebody else writes to it",
+            hint="Find out which of the two is right. To build the collection anew from the "
+            "database as it is now, run `syncer once --start-over`.",
+        )
+    return found
+
+
 def claim(pipeline: Pipeline) -> None:
     """Leave a fresh token in state and collection, unless this process left the last one.
 
-    Pending in the state first, then in the collection, then confirmed: killed in between, either
-    token is known to the state.
+    Pending in the state first, beside the one that the collection carries, then in the
+    collection, then confirmed: killed anywhere and however often, the state knows the token that
+    the collection carries.
     """
-    if pipeline.state.owns_token():
+    state, target, retry = pipeline.state, pipeline.target, pipeline.retry
+    if retry(state.owns_token):
         return
     token = secrets.token_hex(16)
-    for step in (
-        pipeline.state.begin_token,
-        pipeline.target.write_token,
-        pipeline.state.confirm_token,
-    ):
-        pipeline.retry(step, token)
+    carried = retry(check_token, state, target)
+    retry(state.begin_token, token, carried)
+    retry(target.write_token, token)
+    retry(state.confirm_token, token)
 
 
 def _open(pipeline: Pipeline, spread: Sequence[RowPlan]) -> None:

@@ -16,9 +16,9 @@ from syncer.ports import Pipeline
 from syncer.retry import never
 from syncer.settings import Settings, load
 from syncer.state import utc_now
-from syncer.sync import check_token
 from syncer.target import Connection, connect
 from syncer.worker import Stop, catch_up
+from syncer.write import check_token
 
 CHUNK = 12  # characters
 

@@ -19,8 +19,10 @@ CREATE TABLE syncer_generations (
     expired_to      TEXT,
     token           TEXT,
     pending_token   TEXT,
+    writer          TEXT,
     settings_digest TEXT NOT NULL DEFAULT '',
     mapping_digest  TEXT NOT NULL DEFAULT '',
+    schema_seen     TEXT NOT NULL DEFAULT '',
     points          INTEGER,
     rows            INTEGER,
     last_success_at TEXT

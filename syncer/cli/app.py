@@ -35,7 +35,7 @@ Set = Annotated[
         "--set", help="Override one setting, e.g. target.path=/srv/q.", metavar="KEY=VALUE"
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
 def _version(*, wanted: bool) -> None:
@@ -113,7 +113,9 @@ def search(
     text: Annotated[str, typer.Argument(help="What to look for.")],
     config: Config = None,
     overrides: Set = None,
-    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=1000)] = 5,
+    limit: Annotated[
+        int, typer.Option("-n", "--limit", min=1, max=1000, help="How many hits.")
+    ] = 5,
     where: Annotated[
         list[str] | None,
         typer.Option("--where", help="Keep hits with this metadata.", metavar="NAME=VALUE"),
@@ -129,7 +131,7 @@ def search(
 
 @app.command()
 def doctor(config: Config = None, overrides: Set = None, as_json: Json = False) -> None:
-    """Check settings, database, triggers, model and collection, and say what is wrong."""
+    """Check all that a run depends on, and say what is wrong."""
     from syncer.cli import doctor as command
 
     checks = command.doctor(lambda: _settings(config, overrides))

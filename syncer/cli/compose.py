@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+import syncer
 from syncer import lock, migrate
 from syncer.errors import SourceBusyError, SyncerError
 from syncer.schema import SETS
@@ -43,6 +44,7 @@ class Sides:
     settings: Settings
     source: LogSource
     store: StateStore
+    schema: str  # as what the schema was found whole when they were opened
 
     @property
     def alias(self) -> str:
@@ -51,20 +53,24 @@ class Sides:
 
     def lock_path(self, name: str) -> Path:
         """Return the lock file of a generation, or of the alias while there is none."""
-        database = self.settings.source.database
+        database = self.settings.source.database.resolve()  # one lock, by whatever link it goes
         return database.with_name(f"{database.name}-{name}.lock")
 
 
 @contextmanager
 def opened(settings: Settings) -> Iterator[Sides]:
-    """Open source and state, the schema checked; both are closed in the end."""
+    """Open source and state, the schema checked; both are closed in the end.
+
+    The state goes last: a connection that may write leaves no write-ahead log behind.
+    """
     with ExitStack() as stack:
         source = patiently(settings, lambda: _open_source(settings))
         stack.callback(source.close)
-        patiently(settings, lambda: check_schema(settings))
         store = patiently(settings, lambda: _open_store(settings))
         stack.callback(store.close)
-        yield Sides(settings, source, store)
+        stack.callback(source.close)
+        schema = patiently(settings, lambda: check_schema(settings, store))
+        yield Sides(settings, source, store, schema)
 
 
 def patiently(settings: Settings, function: Callable[[], T]) -> T:
@@ -89,11 +95,19 @@ def _busy_slice(settings: Settings) -> float:
     return min(BUSY_SLICE, settings.source.busy_timeout)
 
 
-def check_schema(settings: Settings) -> None:
-    """Raise SchemaError unless tables and triggers are as syncer's migrations make them."""
-    canonical = settings.source.table == CANONICAL_TABLE
-    with closing(open_readonly(settings.source.database)) as connection:
-        migrate.check(connection, SETS if canonical else ("state",))
+def check_schema(settings: Settings, store: StateStore) -> str:
+    """Raise SchemaError unless tables and triggers are as they should be.
+
+    Returns a mark of the schema as it is. While a generation bears it, nothing has changed since
+    a run looked at everything, and the look is spared.
+    """
+    mark = f"{syncer.__version__}:{store.schema_version()}:{digest(settings)}"
+    known = store.serving(settings.target.collection)
+    if known is None or known.schema_seen != mark:
+        canonical = settings.source.table == CANONICAL_TABLE
+        with closing(open_readonly(settings.source.database)) as connection:
+            migrate.check(connection, SETS if canonical else ("state",))
+    return mark
 
 
 def table_spec(settings: Settings) -> TableSpec:
@@ -204,6 +218,7 @@ def settle(
     from syncer import generations
     from syncer.target import Catalog, generation_name
 
+    connection.check_version()
     settle = generations.start_over if start_over else generations.settle
     return settle(
         sides.store,

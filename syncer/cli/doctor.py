@@ -8,11 +8,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from syncer.cli import compose
 from syncer.cli.compose import Sides
+from syncer.cli.once import check_target
 from syncer.errors import ExitCode, SyncerError
 from syncer.settings import Settings
+from syncer.source import open_readonly
+
+if TYPE_CHECKING:
+    from syncer.target import Connection
 
 _FIRST = (
     ExitCode.USAGE,
@@ -57,19 +63,19 @@ def doctor(load: Callable[[], Settings]) -> list[Check]:
     except SyncerError as error:
         return [_failure("settings", error)]
     with ExitStack() as stack:
+        sides = None
         try:
             sides = stack.enter_context(compose.opened(settings))
+            checks.extend(_source(sides))
         except SyncerError as error:
             checks.append(_failure("source", error))
-        else:
-            checks += _source(sides)
-        checks += _target_and_model(settings)
+        checks.extend(_target_and_model(settings, sides))
     return checks
 
 
 def _source(sides: Sides) -> Iterator[Check]:
     path = sides.settings.source.database
-    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+    with closing(open_readonly(path)) as connection:
         (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
     yield Check("sqlite", Verdict.OK, f"SQLite {sqlite3.sqlite_version}, journal mode {mode}")
     rows = sides.source.count()
@@ -79,7 +85,7 @@ def _source(sides: Sides) -> Iterator[Check]:
         yield Check("key", Verdict.WARNING, warning)
 
 
-def _target_and_model(settings: Settings) -> Iterator[Check]:
+def _target_and_model(settings: Settings, sides: Sides | None) -> Iterator[Check]:
     """Yield what model and target say, and whether the collection's vectors are the model's."""
     from syncer.generations import check_recipe
     from syncer.target import Catalog, GenerationTarget, connect
@@ -99,6 +105,8 @@ def _target_and_model(settings: Settings) -> Iterator[Check]:
             catalog = Catalog(connection)
             generation = catalog.resolve(settings.target.collection)
             where = connection.spec.name
+            if sides is not None:
+                _check_identity(sides, connection, generation)
             if generation is None:
                 yield Check("target", Verdict.OK, f"{where} answers; no collection yet")
                 return
@@ -112,6 +120,18 @@ def _target_and_model(settings: Settings) -> Iterator[Check]:
                 yield Check("recipe", Verdict.OK, f"as the settings ask: {vector}")
     except SyncerError as error:
         yield _failure("target", error)
+
+
+def _check_identity(sides: Sides, connection: Connection, found: str | None) -> None:
+    """Raise what a run would raise if state and collection did not belong to each other."""
+    from syncer.generations import check_unclaimed
+
+    ours = sides.store.generations(sides.alias)
+    serving = next((each for each in ours if each.serving), None)
+    if serving is not None:
+        check_target(sides, serving, connection)
+    else:
+        check_unclaimed(sides.alias, found, ours)
 
 
 def _failure(subject: str, error: SyncerError) -> Check:

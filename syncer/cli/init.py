@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,13 +10,14 @@ import typer
 
 from syncer import migrate
 from syncer.errors import SettingsError
-from syncer.settings import Settings, write_example
+from syncer.settings import Settings, find, write_example
 
 SETTINGS_FILE = Path("syncer.toml")
 
 
 def init(database: Path | None, config: Path | None, load: Callable[[], Settings]) -> None:
     """Apply what the database lacks and say what was done and what comes next."""
+    configured = None
     if database is None or config is not None:
         configured = load().source.database
         if database is not None and database.resolve() != configured.resolve():
@@ -27,10 +29,23 @@ def init(database: Path | None, config: Path | None, load: Callable[[], Settings
     applied = migrate.init_database(database)
     for done in applied:
         typer.echo(f"applied {done.set}/{done.version:04}_{done.name}")
-    if not applied:
-        typer.echo(f"{database} is up to date")
-        return
-    typer.echo(f"{database} is ready: write to its table memory_events")
-    if config is None and not SETTINGS_FILE.exists():
-        SETTINGS_FILE.write_text(write_example(database), encoding="utf-8")
-        typer.echo(f"wrote {SETTINGS_FILE}; next: syncer once")
+    ready = "ready: write to its table memory_events" if applied else "up to date"
+    typer.echo(f"{database} is {ready}")
+    found = config or find(os.environ, Path.cwd())
+    if found is None:
+        _write_settings(database)
+    elif configured is None:
+        typer.echo(f"left {found} as it is; see that its source.database is {database}")
+
+
+def _write_settings(database: Path) -> None:
+    """Leave settings for `database` in this folder."""
+    try:
+        with SETTINGS_FILE.open("x", encoding="utf-8") as file:
+            file.write(write_example(database))
+    except OSError as error:
+        raise SettingsError(
+            f"{SETTINGS_FILE} cannot be written here: {error.strerror}",
+            hint=f"The database is ready. Run syncer with --set source.database={database}.",
+        ) from error
+    typer.echo(f"wrote {SETTINGS_FILE}; next: syncer once")

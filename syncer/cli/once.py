@@ -3,37 +3,39 @@
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack, closing
+from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from syncer import lock
 from syncer.cli import compose
 from syncer.cli.compose import Sides
-from syncer.errors import ExitCode
-from syncer.settings import Settings, digest
+from syncer.errors import ExitCode, LockedError
+from syncer.model import Position
+from syncer.settings import Settings, digest, mapping_digest
 from syncer.state import Generation, utc_now
 
 if TYPE_CHECKING:
     from syncer.cli.report import Report
-    from syncer.model import SyncResult
-    from syncer.ports import Pipeline
+    from syncer.model import Description, SyncResult
+    from syncer.ports import Pipeline, Target
+    from syncer.target import Connection
     from syncer.worker import Stop
 
 
 def once(settings: Settings, report: Report, *, start_over: bool = False) -> ExitCode:
     """Bring everything that is committed now into the target; return the exit code."""
-    with compose.opened(settings) as sides:
+    with closing(report), compose.opened(settings) as sides:
         for warning in sides.source.warnings():
             report.warn(warning)
-        known = sides.store.serving(sides.alias)
+        known = compose.patiently(settings, lambda: sides.store.serving(sides.alias))
         idle = known is not None and compose.patiently(settings, lambda: _is_idle(sides, known))
-        if known is not None and idle and not start_over:
-            look = _target_is_due(sides, known)
-            if look:
-                _look_at_target(sides, known)
-            report.nothing(known.generation, looked_at_target=look)
-            return ExitCode.OK
-        return _run(sides, report, start_over=start_over)
+        if known is None or not idle or start_over:
+            code = _run(sides, report, start_over=start_over)
+        else:
+            code = _stay_idle(sides, report, known)
+        report.ended(code)
+        return code
 
 
 def _is_idle(sides: Sides, known: Generation) -> bool:
@@ -45,6 +47,17 @@ def _is_idle(sides: Sides, known: Generation) -> bool:
     )
 
 
+def _stay_idle(sides: Sides, report: Report, known: Generation) -> ExitCode:
+    look = _target_is_due(sides, known)
+    try:
+        if look:
+            _look_at_target(sides, known)
+    except LockedError:  # somebody is at work right now, and looks at it all the time
+        look = False
+    report.nothing(known.position, looked_at_target=look)
+    return ExitCode.OK
+
+
 def _target_is_due(sides: Sides, known: Generation) -> bool:
     age = compose.seconds_since_target_was_seen(sides, known.generation, time.time())
     return not 0 <= age < sides.settings.target.check_interval
@@ -52,61 +65,98 @@ def _target_is_due(sides: Sides, known: Generation) -> bool:
 
 def _look_at_target(sides: Sides, known: Generation) -> None:
     """See that alias, collection and token are still those that were left; write nothing."""
-    from syncer.generations import check_alias
-    from syncer.sync import check_token
-    from syncer.target import Catalog, GenerationTarget, connect
+    from syncer.target import connect
 
-    with connect(compose.target_spec(sides.settings), to_write=False) as connection:
-        catalog = Catalog(connection)
-        check_alias(sides.alias, known.generation, catalog.resolve(sides.alias))
-        catalog.describe(known.generation)
-        target = GenerationTarget(connection, known.generation)
-        check_token(sides.store.bind(known.generation), target)
+    with (
+        lock.held(sides.lock_path(sides.alias), f"the lock on {sides.alias}", named=False),
+        connect(compose.target_spec(sides.settings), to_write=False) as connection,
+    ):
+        check_target(sides, known, connection)
     lock.touch(sides.lock_path(known.generation))
 
 
+def check_target(sides: Sides, known: Generation, connection: Connection) -> Description:
+    """Return what the serving generation says of itself; raise unless it is the one left behind."""
+    from syncer.generations import check_serving
+    from syncer.target import Catalog, GenerationTarget
+    from syncer.write import check_token
+
+    source = (sides.store.source_id(), sides.settings.source.table)
+    described = check_serving(Catalog(connection), sides.alias, known, source)
+    target = GenerationTarget(connection, known.generation)
+    check_token(sides.store.bind(known.generation), target)
+    return described
+
+
 def _run(sides: Sides, report: Report, *, start_over: bool) -> ExitCode:
-    from syncer.target import connect
-    from syncer.worker import Stop, stopping_on_signals
+    from syncer.worker import Stop, Stopped, stopping_on_signals
 
     stop = Stop()
-    retry = compose.retry_policy(sides.settings, stop.sleep, report.retrying)
-    with (
-        stopping_on_signals(stop),
-        connect(compose.target_spec(sides.settings)) as connection,
-        closing(compose.build_embedder(sides.settings)) as embedder,
-    ):
-        with compose.locked(sides, sides.alias):
-            generation = retry(compose.settle, sides, connection, embedder, start_over=start_over)
-        with compose.locked(sides, generation):
-            pipeline = compose.pipeline(sides, connection, embedder, generation, retry)
-            result = _catch_up(sides, pipeline, report, stop)
+    try:
+        with stopping_on_signals(stop):
+            result = _sync(sides, report, stop, start_over=start_over)
+    except Stopped:
+        code = stop.exit_code or ExitCode.INTERRUPTED
+        report.stopped(code)
+        return code
     report.done(result)
     return stop.exit_code or (ExitCode.QUARANTINED if result.quarantined else ExitCode.OK)
 
 
-def _catch_up(sides: Sides, pipeline: Pipeline, report: Report, stop: Stop) -> SyncResult:
-    from syncer.sync import check_token
-    from syncer.worker import catch_up
+def _sync(sides: Sides, report: Report, stop: Stop, *, start_over: bool) -> SyncResult:
+    from syncer.target import connect
 
-    pipeline.retry(check_token, pipeline.state, pipeline.target)
-    report.begin(sides.source.pending(pipeline.state.position()))
-    head = sides.source.head()
+    retry = compose.retry_policy(sides.settings, stop.sleep, report.retrying)
+    with (
+        connect(compose.target_spec(sides.settings)) as connection,
+        closing(compose.build_embedder(sides.settings)) as embedder,
+        compose.locked(sides, sides.alias),
+    ):
+        generation = retry(compose.settle, sides, connection, embedder, start_over=start_over)
+        retry(sides.store.see_schema, generation, sides.schema)
+        with compose.locked(sides, generation):
+            pipeline = compose.pipeline(sides, connection, embedder, generation, retry)
+            return _catch_up(sides, pipeline, report, stop)
+
+
+def _catch_up(sides: Sides, pipeline: Pipeline, report: Report, stop: Stop) -> SyncResult:
+    from syncer.worker import catch_up
+    from syncer.write import check_token
+
+    retry = pipeline.retry
+    retry(check_token, pipeline.state, pipeline.target)
+    report.begin(retry(sides.source.pending, retry(pipeline.state.position)))
+    head = retry(sides.source.head)
     return catch_up(pipeline, head=head, now=utc_now, stop=stop, report=report.window)
 
 
 def dry_run(settings: Settings) -> SyncResult:
-    """Return what ``once`` would do; nothing is embedded or written."""
-    from syncer.model import Position
-    from syncer.target import GenerationTarget, connect
+    """Return what ``once`` would do; nothing is embedded or written.
+
+    Raises what ``once`` would raise over database and collection; the model is not looked at.
+    """
+    from syncer.target import connect
     from syncer.worker import preview
 
-    with compose.opened(settings) as sides, ExitStack() as stack:
-        known = sides.store.serving(sides.alias)
-        position, target = Position(sides.alias), compose.null_target()
-        if known is not None and known.serving:
-            spec = compose.target_spec(settings)
-            connection = stack.enter_context(connect(spec, to_write=False))
-            position, target = known.position, GenerationTarget(connection, known.generation)
+    spec = compose.target_spec(settings)
+    with compose.opened(settings) as sides, connect(spec, to_write=False) as connection:
+        position, target = _begin(sides, connection)
         pipeline = compose.preview_pipeline(sides, target)
         return preview(pipeline, position, head=sides.source.head(), now=utc_now)
+
+
+def _begin(sides: Sides, connection: Connection) -> tuple[Position, Target]:
+    """Return from where ``once`` would go on, and what holds the points that it would find."""
+    from syncer.generations import check_unclaimed
+    from syncer.target import Catalog, GenerationTarget
+
+    known = sides.store.serving(sides.alias)
+    if known is None or not known.serving:
+        found = Catalog(connection).resolve(sides.alias)
+        check_unclaimed(sides.alias, found, sides.store.generations(sides.alias))
+        return Position(sides.alias), compose.null_target()
+    described = check_target(sides, known, connection)
+    position, mapping = known.position, mapping_digest(sides.settings)
+    if mapping != described.mapping or mapping != known.mapping_digest:
+        position = replace(position, last_id=None, walked=False)
+    return position, GenerationTarget(connection, known.generation)

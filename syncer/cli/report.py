@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING, Protocol, TextIO
 
-from syncer.errors import SyncerError
+from syncer.errors import ExitCode, SyncerError
+from syncer.model import Position, Sample, SyncResult
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from syncer.model import SyncResult
     from syncer.settings import Settings
 
 
@@ -34,8 +35,17 @@ class Report(Protocol):
     def done(self, result: SyncResult) -> None:
         """Say what the whole run did."""
 
-    def nothing(self, generation: str, *, looked_at_target: bool) -> None:
+    def stopped(self, code: ExitCode) -> None:
+        """Say that the run was stopped by a signal while it waited."""
+
+    def nothing(self, position: Position, *, looked_at_target: bool) -> None:
         """Say that there was nothing to do."""
+
+    def ended(self, code: ExitCode) -> None:
+        """Hear that the run ends with `code`; the last thing unless it fails."""
+
+    def close(self) -> None:
+        """Take away what is still shown, however the run ended."""
 
 
 def interactive(stream: TextIO | None = None) -> bool:
@@ -48,7 +58,7 @@ def choose(settings: Settings, *, as_json: bool) -> Report:
     style = settings.log.format
     if not as_json and (style == "console" or (style == "auto" and interactive())):
         return TerminalReport()
-    return LogReport(settings.log.level)
+    return JsonReport(settings.log.level) if as_json else LogReport(settings.log.level)
 
 
 class TerminalReport:
@@ -81,14 +91,27 @@ class TerminalReport:
 
     def done(self, result: SyncResult) -> None:
         """Take the bar away and print what was done."""
-        if self._progress is not None:
-            self._progress.stop()
+        self.close()
         print(in_words(result))  # noqa: T201
 
-    def nothing(self, generation: str, *, looked_at_target: bool) -> None:
+    def stopped(self, code: ExitCode) -> None:
+        """Take the bar away and say it on stderr."""
+        self.close()
+        print(f"syncer: {_stopped(code)}", file=sys.stderr)  # noqa: T201
+
+    def nothing(self, position: Position, *, looked_at_target: bool) -> None:
         """Print that there was nothing to do."""
         seen = "the target was looked at" if looked_at_target else "the target was not asked"
-        print(f"nothing to do: {generation} is up to date ({seen})")  # noqa: T201
+        print(f"nothing to do: {position.generation} is up to date ({seen})")  # noqa: T201
+
+    def ended(self, code: ExitCode) -> None:
+        """Say nothing; the process will."""
+
+    def close(self) -> None:
+        """Take the bar away; the terminal gets its cursor back."""
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None
 
 
 class LogReport:
@@ -119,9 +142,46 @@ class LogReport:
         """Log the sum."""
         self._telemetry.run_done(result)
 
-    def nothing(self, generation: str, *, looked_at_target: bool) -> None:
+    def stopped(self, code: ExitCode) -> None:
+        """Log it."""
+        self._telemetry.stopped(_stopped(code), code)
+
+    def nothing(self, position: Position, *, looked_at_target: bool) -> None:
         """Log that there was nothing to do."""
-        self._telemetry.nothing_to_do(generation, looked_at_target=looked_at_target)
+        self._telemetry.nothing_to_do(position.generation, looked_at_target=looked_at_target)
+
+    def ended(self, code: ExitCode) -> None:
+        """Say nothing; the process will."""
+
+    def close(self) -> None:
+        """Do nothing; every line is out."""
+
+
+class JsonReport(LogReport):
+    """JSON lines on stderr, and in the end one object on stdout."""
+
+    def __init__(self, level: str) -> None:
+        super().__init__(level)
+        self._sum: dict[str, object] = {}
+
+    def done(self, result: SyncResult) -> None:
+        """Log the sum and keep it."""
+        super().done(result)
+        self._sum = as_dict(result)
+
+    def stopped(self, code: ExitCode) -> None:
+        """Log it, and keep it as an error is printed."""
+        super().stopped(code)
+        self._sum = {"error": "Stopped", "message": _stopped(code), "hint": None}
+
+    def nothing(self, position: Position, *, looked_at_target: bool) -> None:
+        """Log that there was nothing to do, and keep a sum of nothing."""
+        super().nothing(position, looked_at_target=looked_at_target)
+        self._sum = as_dict(SyncResult(position.generation, position))
+
+    def ended(self, code: ExitCode) -> None:
+        """Print what was kept, and the exit code."""
+        print(json.dumps({**self._sum, "exit_code": int(code)}))  # noqa: T201
 
 
 def in_words(result: SyncResult) -> str:
@@ -142,20 +202,27 @@ def in_words(result: SyncResult) -> str:
     if result.truncated:
         lines.append(
             f"{len(result.truncated)} texts were longer than the model's limit and were cut: "
-            f"{_some(list(result.truncated))}"
+            f"{_some(result.truncated)}"
         )
     lines += [f"row {item.row} is quarantined: {item.detail}" for item in result.quarantined]
+    if len(result.quarantined) > len(result.quarantined.first):
+        lines.append(f"... {len(result.quarantined)} rows are quarantined in all")
     if result.more:
         lines.append("stopped before the end; the next run goes on from here")
     return "\n".join(lines)
 
 
-def as_json(result: SyncResult) -> str:
-    """Return what a run did, as one JSON object."""
+def as_dict(result: SyncResult) -> dict[str, object]:
+    """Return what a run did, for JSON."""
     from syncer import telemetry
 
     position = {"last_id": result.position.last_id, "change_seq": result.position.change_seq}
-    return json.dumps({**telemetry.counts(result), **position, "caught_up": not result.more})
+    return {**telemetry.counts(result), **position, "caught_up": not result.more}
+
+
+def as_json(result: SyncResult) -> str:
+    """Return what a dry run would do, as one JSON object."""
+    return json.dumps({**as_dict(result), "exit_code": int(ExitCode.OK)})
 
 
 def show_error(error: SyncerError, *, as_json: bool) -> None:
@@ -174,9 +241,14 @@ def colours() -> bool:
     return interactive() and not os.environ.get("NO_COLOR")
 
 
-def _some(rows: list[str], most: int = 5) -> str:
+def _stopped(code: ExitCode) -> str:
+    name = signal.Signals(code - 128).name  # as shells count: 128 and the signal's number
+    return f"stopped by {name} while waiting; nothing is lost, the next run goes on from here"
+
+
+def _some(rows: Sample[str], most: int = 5) -> str:
     more = f" and {len(rows) - most} more" if len(rows) > most else ""
-    return "rows " + ", ".join(rows[:most]) + more
+    return "rows " + ", ".join(rows.first[:most]) + more
 
 
 def _progress_bar() -> Progress:

@@ -48,14 +48,18 @@ class Status:
             f"last write   {self.last_success_at or 'never'}",
         ]
         if self.quarantined:
-            lines.append(f"quarantine   {self.quarantined} rows could not be indexed")
+            lines.append(f"quarantine   rows that could not be indexed: {self.quarantined}")
         return "\n".join(lines)
 
     def _state(self) -> str:
         if self.caught_up:
             return "caught up"
-        what = "changes" if self.walked else "rows of the first walk"
-        return f"{self.pending} {what} behind, the oldest for {self.lag_seconds:.0f} s"
+        age = f", the oldest for {self.lag_seconds:.0f} s" if self.lag_seconds else ""
+        if self.pending:
+            return f"{self.pending} {'changes' if self.walked else 'rows of the walk'} behind{age}"
+        if age:
+            return f"expired rows are still to be taken out{age}"
+        return "all changes are served, but not every row could be indexed"
 
 
 def status(settings: Settings) -> Status:

@@ -2,6 +2,6 @@
 
 from syncer.source.database import BUSY_SLICE, open_readonly
 from syncer.source.feed import Limits, LogSource
-from syncer.source.spec import TableSpec
+from syncer.table import TableSpec
 
 __all__ = ["BUSY_SLICE", "Limits", "LogSource", "TableSpec", "open_readonly"]

@@ -43,7 +43,8 @@ def snapshot(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            connection.execute("ROLLBACK")
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from syncer.keys import Key, RawText, decode_key, encode_key
 from syncer.model import Position, Row, Window
 from syncer.source.database import BUSY_SLICE, open_readonly, snapshot, translated
 from syncer.source.queries import Queries
-from syncer.source.spec import (
+from syncer.table import (
     Columns,
     TableSpec,
     check_table,
@@ -93,7 +93,7 @@ class LogSource:
                 return changes
             after = decode_key(position.last_id) if position.last_id is not None else None
             count = self._connection.execute(*self._queries.count_after(after)).fetchone()
-            return int(count[0]) + (changes if position.last_id is not None else 0)
+            return int(count[0]) + changes
 
     def oldest_change(self, position: Position, now: str) -> str | None:
         """Return when the oldest change past `position` was made, or its row expired."""
@@ -102,10 +102,10 @@ class LogSource:
                 self._queries.oldest_change, (position.change_seq,)
             ).fetchone()
             stamps = [found[0]] if found else []
-            if self._has_expired(position, now):
+            if self._spec.expires_at is not None and position.expired_to is not None:
                 span = (position.expired_to, now, 0)
                 edge = self._connection.execute(self._queries.expiry_edge, span).fetchone()
-                stamps.append(edge[0])
+                stamps += [edge[0]] if edge else []
         return min(stamps, default=None)
 
     def count(self) -> int:
@@ -124,16 +124,28 @@ class LogSource:
             raise IdentityError(
                 f"the change log of {self._path} ends at {latest}, but {position.change_seq} was "
                 "already served: the database was restored or replaced",
-                hint="Check which database this is. The collection can be built again: remove it "
-                "and its alias, then run syncer once.",
+                hint="Check which database this is. To build the collection anew from it, run "
+                "`syncer once --start-over`.",
             )
-        if position.last_id is None and not position.walked:
-            position = replace(position, change_seq=latest, expired_to=now)
+        if position.expired_to is not None and now < position.expired_to:
+            return self._step_back(position, now)
         window = _Collector(self._limits)
         position = self._serve_log(position, min(head, latest), now, window)
         position = self._serve_expired(position, now, window)
         position = self._walk(position, now, window)
         return Window(tuple(window.rows.values()), position, more=window.cut or not position.walked)
+
+    def _step_back(self, position: Position, now: str) -> Window:
+        """Follow a clock that stepped back, in a window of its own.
+
+        The check has to be stored before anything is written by the new time: a row written now
+        must be looked at again when its time comes. Rows that the step brings back into scope are
+        found by walking again.
+        """
+        following = replace(position, expired_to=now)
+        if self._has_expired(position, now):
+            following = replace(following, last_id=None, walked=False)
+        return Window((), following, more=True)
 
     def _serve_log(self, position: Position, head: int, now: str, window: _Collector) -> Position:
         """Add the rows that changed; the position moves behind the last change served."""
@@ -158,7 +170,7 @@ class LogSource:
     def _serve_expired(self, position: Position, now: str, window: _Collector) -> Position:
         """Add the rows that expired since the last check: whole groups of equal times."""
         if self._spec.expires_at is None or position.expired_to is None:
-            return position
+            return replace(position, expired_to=now)
         if window.full:
             window.cut = window.cut or self._has_expired(position, now)
             return position if window.cut else replace(position, expired_to=now)
@@ -217,9 +229,10 @@ class LogSource:
         return int(found[0]) if found else 0
 
     def _has_expired(self, position: Position, now: str) -> bool:
+        """Say whether a row expires between the last check and now, whichever comes first."""
         if self._spec.expires_at is None or position.expired_to is None:
             return False
-        span = (position.expired_to, now, 0)
+        span = (min(position.expired_to, now), max(position.expired_to, now), 0)
         return self._connection.execute(self._queries.expiry_edge, span).fetchone() is not None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from syncer.keys import Key, KeyPart, RawText
 from syncer.model import Row
-from syncer.source.spec import TableSpec, quote
+from syncer.table import TableSpec, quote
 
 
 class Queries:
@@ -22,7 +22,7 @@ class Queries:
             + f" FROM {self._table}"
         )
         log = quote(spec.changes)
-        names = ", ".join(quote(name) for name in spec.key)
+        names = ", ".join(quote(name) for name in spec.log_key)
         self.changes = (
             f"SELECT seq, {names} FROM {log} WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
         )

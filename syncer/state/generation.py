@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
@@ -27,18 +28,21 @@ class GenerationState:
         self._database = database
         self._now = now
         self._generation = generation
+        self._writer = secrets.token_hex(8)
         self._own_token: str | None = None
         self._own_position: Position | None = None
 
     def position(self) -> Position:
         """Return the stored position.
 
-        Raises IdentityError if this process wrote the last token, and yet the position is not the
-        one that it wrote last: the database was restored under it.
+        Raises IdentityError if it bears this process's mark, and yet is not the one that this
+        process stored last: the database was restored under it.
         """
-        row = self._database.one(f"SELECT {_POSITION} FROM syncer_generations {_THIS}", self._key)
+        *row, writer = self._database.one(
+            f"SELECT {_POSITION}, writer FROM syncer_generations {_THIS}", self._key
+        )
         position = position_from(self._generation, row)
-        if self._own_position not in (None, position) and self.owns_token():
+        if writer == self._writer and position != self._own_position:
             raise IdentityError(
                 f"the position in {self._database.path} went back from {self._own_position} to "
                 f"{position}: the database was restored while syncer was running",
@@ -59,11 +63,12 @@ class GenerationState:
         row = self._database.one(f"SELECT token FROM syncer_generations {_THIS}", self._key)
         return self._own_token is not None and row[0] == self._own_token
 
-    def begin_token(self, token: str) -> None:
-        """Note `token` as pending."""
+    def begin_token(self, token: str, carried: str | None) -> None:
+        """Note `token` as pending, and `carried` as the one that the collection has now."""
         with self._database.transaction():
             self._database.execute(
-                f"UPDATE syncer_generations SET pending_token = ? {_THIS}", (token, *self._key)
+                f"UPDATE syncer_generations SET token = ?, pending_token = ? {_THIS}",
+                (carried, token, *self._key),
             )
 
     def confirm_token(self, token: str) -> None:
@@ -96,9 +101,9 @@ class GenerationState:
     def _move(self, old: Position, new: Position) -> None:
         moved = self._database.execute(
             "UPDATE syncer_generations SET last_id = ?, change_seq = ?, walked = ?, "
-            "expired_to = ?, last_success_at = ? WHERE generation = ? "
+            "expired_to = ?, last_success_at = ?, writer = ? WHERE generation = ? "
             "AND last_id IS ? AND change_seq = ? AND walked = ? AND expired_to IS ?",
-            (*position_values(new), self._now(), *self._key, *position_values(old)),
+            (*position_values(new), self._now(), self._writer, *self._key, *position_values(old)),
         )
         if moved != 1:
             raise PositionMovedError(

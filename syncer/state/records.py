@@ -15,6 +15,7 @@ GENERATION_COLUMNS = (
     "serving",
     "settings_digest",
     "mapping_digest",
+    "schema_seen",
     "points",
     "last_success_at",
     *POSITION_COLUMNS,
@@ -32,6 +33,7 @@ class Generation:
     position: Position
     settings_digest: str
     mapping_digest: str
+    schema_seen: str
     points: int | None
     last_success_at: str | None
 
@@ -50,7 +52,7 @@ class QuarantineRecord:
 
 def generation_from(row: Sequence[object]) -> Generation:
     """Return the generation that a row of ``GENERATION_COLUMNS`` describes."""
-    name, alias, table, serving, settings, mapping, points, success, *position = row
+    name, alias, table, serving, settings, mapping, seen, points, success, *position = row
     return Generation(
         generation=str(name),
         alias=str(alias),
@@ -59,6 +61,7 @@ def generation_from(row: Sequence[object]) -> Generation:
         position=position_from(str(name), position),
         settings_digest=str(settings),
         mapping_digest=str(mapping),
+        schema_seen=str(seen),
         points=points if isinstance(points, int) else None,
         last_success_at=success if isinstance(success, str) else None,
     )

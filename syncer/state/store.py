@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
-from syncer.errors import SchemaError
+from syncer.errors import SchemaError, SyncerError
 from syncer.state.database import BUSY_SLICE, StateDatabase
 from syncer.state.generation import GenerationState, utc_now
 from syncer.state.records import (
@@ -25,7 +25,11 @@ class StateStore:
     ) -> None:
         self._now = now or utc_now
         self._database = StateDatabase(path, busy)
-        self._check_schema()
+        try:
+            self._check_schema()
+        except SyncerError:
+            self._database.close()
+            raise
 
     def close(self) -> None:
         """Close the connection."""
@@ -50,12 +54,18 @@ class StateStore:
         return [generation_from(row) for row in rows]
 
     def add(self, generation: str, alias: str, table: str) -> None:
-        """Note a generation that is about to be made, before anything of it exists."""
+        """Note a generation that is about to be made, before anything of it exists.
+
+        Its position begins at the log's present head and at this moment: whatever changes or
+        expires from now on is served beside the walk.
+        """
         with self._database.transaction():
             self._database.execute(
-                "INSERT INTO syncer_generations (generation, alias, source_table, created_at) "
-                "VALUES (?, ?, ?, ?)",
-                (generation, alias, table, self._now()),
+                "INSERT INTO syncer_generations "
+                "(generation, alias, source_table, created_at, expired_to, change_seq) "
+                "VALUES (?, ?, ?, ?, ?, coalesce("
+                "(SELECT seq FROM sqlite_sequence WHERE name = 'syncer_changes_' || ?), 0))",
+                (generation, alias, table, self._now(), self._now(), table),
             )
 
     def forget(self, generation: str) -> None:
@@ -86,6 +96,18 @@ class StateStore:
                 (generation,),
             )
 
+    def schema_version(self) -> int:
+        """Return SQLite's count of changes to the database's schema."""
+        return int(str(self._database.one("PRAGMA schema_version")[0]))
+
+    def see_schema(self, generation: str, seen: str) -> None:
+        """Note as what the schema was last found to be whole."""
+        with self._database.transaction():
+            self._database.execute(
+                "UPDATE syncer_generations SET schema_seen = ? WHERE generation = ?",
+                (seen, generation),
+            )
+
     def quarantine(self, generation: str) -> list[QuarantineRecord]:
         """Return the quarantined rows of `generation`, the oldest first."""
         rows = self._database.rows(
@@ -105,7 +127,6 @@ class StateStore:
             "('syncer_identity', 'syncer_generations', 'syncer_quarantine')"
         )
         if found[0] != len(("identity", "generations", "quarantine")):
-            self._database.close()
             raise SchemaError(
                 f"{self._database.path} holds no state of syncer's", hint="Run `syncer init` first."
             )

@@ -1,7 +1,8 @@
-"""Connecting to Qdrant, and what the client's errors mean."""
+"""Connecting to Qdrant: a server by URL, or the client's local mode by path."""
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -11,16 +12,13 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
-import httpx
 from qdrant_client import QdrantClient
-from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
-from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
 from syncer import lock
-from syncer.errors import LockedError, SyncerError, TargetError, TargetUnavailableError
+from syncer.errors import LockedError, SchemaError, SyncerError, TargetError
+from syncer.target.faults import CLIENT_ERRORS, FOLDER_ERRORS, reason, translate
 
-_RETRIED_STATUS = frozenset({408, 429, 500, 502, 503, 504})
-_BODY = 300  # characters of a server's answer that go into a message
+OLDEST_SERVER = (1, 16)  # the first whose collections carry metadata
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -46,7 +44,7 @@ class TargetSpec:
         if self.url is None:
             return str(self.path)
         parts = urlsplit(self.url)
-        return f"{parts.scheme}://{parts.hostname}:{_port(self.url)}{parts.path.rstrip('/')}"
+        return f"{parts.scheme}://{_host(self.url)}:{_port(self.url)}{parts.path.rstrip('/')}"
 
 
 class Connection:
@@ -88,8 +86,21 @@ class Connection:
                 yield
         except SyncerError:
             raise
-        except _CLIENT_ERRORS as error:
-            raise translate(error, f"{what} at {self.spec.name}") from error
+        except CLIENT_ERRORS as error:
+            raise translate(error, f"{what} at {self.spec.name}", self.spec.api_key) from None
+
+    def check_version(self) -> None:
+        """Raise SchemaError if the server is too old to hold what a generation says of itself."""
+        if self.local:
+            return
+        with self.translated("asking for the version"):
+            version = str(self.client.info().version)
+        if _numbers(version) < OLDEST_SERVER:
+            oldest = ".".join(str(number) for number in OLDEST_SERVER)
+            raise SchemaError(
+                f"{self.spec.name} is Qdrant {version}; syncer needs {oldest} or newer",
+                hint="Older servers forget what a collection says of itself. Upgrade the server.",
+            )
 
 
 def connect(spec: TargetSpec, *, to_write: bool = True) -> Connection:
@@ -103,48 +114,12 @@ def connect(spec: TargetSpec, *, to_write: bool = True) -> Connection:
     return _connect_server(spec) if spec.url is not None else _open_folder(spec, to_write)
 
 
-def translate(error: Exception, what: str) -> TargetError:
-    """Return what an error of the client means; whether it may be tried again is in its class."""
-    if isinstance(error, UnexpectedResponse):
-        body = error.content.decode("utf-8", "replace")[:_BODY]
-        message = f"{what} failed: HTTP {error.status_code} {error.reason_phrase}: {body}"
-        if error.status_code in _RETRIED_STATUS:
-            return TargetUnavailableError(message)
-        return TargetError(message, hint=_STATUS_HINTS.get(error.status_code or 0))
-    if isinstance(error, ResourceExhaustedResponse):
-        return TargetUnavailableError(f"{what} failed: the server asks to wait: {error}")
-    if isinstance(error, (ResponseHandlingException, httpx.HTTPError, ConnectionError)):
-        source = getattr(error, "source", error)
-        return TargetUnavailableError(
-            f"{what} failed: {type(source).__name__}: {source}",
-            hint="Is Qdrant running, and is target.url right? Nothing is lost; run again.",
-        )
-    return TargetError(f"{what} failed: {error}")
-
-
-_STATUS_HINTS = {
-    401: "The server wants an API key: set target.api_key_file or SYNCER_TARGET__API_KEY.",
-    403: "The API key has no right to do this: syncer needs to read, write and manage its "
-    "collection.",
-    404: "The collection or the server's path is not there; see `syncer doctor`.",
-}
-_CLIENT_ERRORS = (
-    UnexpectedResponse,
-    ResponseHandlingException,
-    ResourceExhaustedResponse,
-    httpx.HTTPError,
-    OSError,
-    ValueError,  # local mode's word for everything that the server answers with 4xx
-    RuntimeError,
-)
-
-
 def _connect_server(spec: TargetSpec) -> Connection:
     if spec.url is None:
         raise TargetError("no URL of a Qdrant server is given")
     parts = urlsplit(spec.url)
     client = QdrantClient(
-        url=f"{parts.scheme}://{parts.hostname}",
+        url=f"{parts.scheme}://{_host(spec.url)}",
         port=_port(spec.url),
         prefix=parts.path.strip("/") or None,
         api_key=spec.api_key,
@@ -160,6 +135,15 @@ def _port(url: str) -> int:
     return parts.port or _DEFAULT_PORTS.get(parts.scheme, 6333)
 
 
+def _host(url: str) -> str:
+    host = urlsplit(url).hostname or ""
+    return f"[{host}]" if ":" in host else host
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+
+
 def _open_folder(spec: TargetSpec, to_write: bool) -> Connection:
     """Open the local folder under a lock of syncer's own.
 
@@ -168,32 +152,27 @@ def _open_folder(spec: TargetSpec, to_write: bool) -> Connection:
     """
     if spec.path is None:
         raise TargetError("neither a folder nor a URL of Qdrant is given")
-    stack = ExitStack()
     if not to_write and not spec.path.exists():
-        return Connection(QdrantClient(":memory:"), spec, stack)
-    try:
-        spec.path.mkdir(parents=True, exist_ok=True)
-        what = f"the local Qdrant folder {spec.path}"
-        path = spec.path / ".syncer.lock"
-        stack.enter_context(lock.held(path, what, spec.lock_wait, named=to_write))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            client = QdrantClient(path=str(spec.path))
-    except SyncerError:
-        stack.close()
-        raise
-    except RuntimeError as error:
-        stack.close()
-        raise LockedError(
-            f"the local Qdrant folder {spec.path} is open in another program",
-            hint="Local mode belongs to one process at a time. Stop the other one, or run a "
-            "Qdrant server and set target.url.",
-        ) from error
-    except (OSError, ValueError, KeyError) as error:
-        stack.close()
-        raise TargetError(
-            f"the local Qdrant folder {spec.path} cannot be opened: {error}",
-            hint="Give syncer write access to it. If it is damaged, move it away and run syncer "
-            "once: the collection is built again from SQLite.",
-        ) from error
-    return Connection(client, spec, stack)
+        return Connection(QdrantClient(":memory:"), spec, ExitStack())
+    with ExitStack() as stack:
+        try:
+            spec.path.mkdir(parents=True, exist_ok=True)
+            what = f"the local Qdrant folder {spec.path}"
+            path = spec.path / ".syncer.lock"
+            stack.enter_context(lock.held(path, what, spec.lock_wait, named=to_write))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)
+                client = QdrantClient(path=str(spec.path))
+        except RuntimeError:  # the client's word for a folder that is taken
+            raise LockedError(
+                f"the local Qdrant folder {spec.path} is open in another program",
+                hint="Local mode belongs to one process at a time. Stop the other one, or run a "
+                "Qdrant server and set target.url.",
+            ) from None
+        except FOLDER_ERRORS as error:
+            raise TargetError(
+                f"the local Qdrant folder {spec.path} cannot be opened: {reason(error)}",
+                hint="Give syncer write access to it. If it is damaged, move it away and run "
+                "`syncer once --start-over`: the collection is built again from SQLite.",
+            ) from None
+        return Connection(client, spec, stack.pop_all())

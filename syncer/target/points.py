@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from qdrant_client import models
 
-from syncer.errors import TargetError
+from syncer.errors import TargetError, TargetUnavailableError
 from syncer.keys import Key, PointId, canonical_json
 from syncer.model import SYNC_KEY, Held, Point, Vector
 from syncer.target.collection import TOKEN
@@ -117,12 +117,16 @@ class GenerationTarget:
                     self._confirm(result)
 
     def _confirm(self, result: models.UpdateResult) -> None:
-        if result.status != models.UpdateStatus.COMPLETED:
-            raise TargetError(
-                f"{self._generation}: the server answered {result.status.value} where only "
-                "`completed` lets the position move",
-                hint="Nothing is lost; run again. If it stays so, look at the server's log.",
-            )
+        if result.status == models.UpdateStatus.COMPLETED:
+            return
+        message = f"{self._generation}: the server answered {result.status.value}, not completed"
+        if result.status == models.UpdateStatus.WAIT_TIMEOUT:
+            raise TargetUnavailableError(message)
+        raise TargetError(
+            message,
+            hint="Only `completed` lets the position move. Nothing is lost; run again, and look "
+            "at the server's log if it stays so.",
+        )
 
     def _batches(self, points: Sequence[Point]) -> Iterator[list[Point]]:
         """Cut `points` so that no batch passes the bounds by number or by serialised bytes."""

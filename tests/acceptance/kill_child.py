@@ -41,10 +41,10 @@ class KillingState:
         """Pass through."""
         return self._inner.owns_token()
 
-    def begin_token(self, token: str) -> None:
+    def begin_token(self, token: str, carried: str | None) -> None:
         """Die before, or right after."""
         self._die_at("before-token")
-        self._inner.begin_token(token)
+        self._inner.begin_token(token, carried)
         self._die_at("token-pending")
 
     def confirm_token(self, token: str) -> None:

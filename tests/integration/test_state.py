@@ -15,8 +15,8 @@ from syncer.model import Position, Quarantined, Reason
 from syncer.state import GenerationState, StateStore
 
 TABLE = "memory_events"
-FIRST = Position("g")
-SECOND = Position("g", "20", 3, walked=False, expired_to="2030-01-01T00:00:00.000Z")
+FIRST = Position("g", change_seq=5, expired_to="now")
+SECOND = Position("g", "20", 8, walked=False, expired_to="2030-01-01T00:00:00.000Z")
 BAD = Quarantined("7", Reason.FOREIGN_POINT, "a foreign point has this row's id")
 
 
@@ -99,24 +99,24 @@ def test_a_commit_of_nothing_writes_nothing(path: Path, state: GenerationState) 
 
 def test_a_token_is_known_from_the_moment_it_is_pending(state: GenerationState) -> None:
     assert state.tokens() == {None}
-    state.begin_token("a")
+    state.begin_token("a", None)
     assert state.tokens() == {None, "a"}
     assert not state.owns_token()
     state.confirm_token("a")
     assert state.tokens() == {"a"}
     assert state.owns_token()
-    state.begin_token("b")
+    state.begin_token("b", "a")
     assert state.tokens() == {"a", "b"}
 
 
 def test_another_process_s_token_is_not_one_s_own(
     store: StateStore, state: GenerationState
 ) -> None:
-    state.begin_token("a")
+    state.begin_token("a", None)
     state.confirm_token("a")
     other = store.bind("g")
     assert not other.owns_token()
-    other.begin_token("b")
+    other.begin_token("b", "a")
     other.confirm_token("b")
     assert not state.owns_token()
 
@@ -124,12 +124,43 @@ def test_another_process_s_token_is_not_one_s_own(
 def test_a_position_that_goes_back_under_a_running_process_is_noticed(
     path: Path, state: GenerationState
 ) -> None:
-    state.begin_token("a")
+    state.begin_token("a", None)
     state.confirm_token("a")
     state.commit(FIRST, SECOND, [], [])
     memory.execute(path, "UPDATE syncer_generations SET last_id = '10'")
     with pytest.raises(IdentityError, match="went back"):
         state.position()
+
+
+def test_another_process_that_moves_the_position_is_no_restored_database(
+    store: StateStore, state: GenerationState
+) -> None:
+    state.begin_token("a", None)
+    state.confirm_token("a")
+    state.commit(FIRST, SECOND, [], [])
+    third = replace(SECOND, change_seq=9)
+    store.bind("g").commit(SECOND, third, [], [])
+    assert state.position() == third
+
+
+def test_a_generation_begins_at_the_head_of_the_log_at_that_moment(
+    path: Path, store: StateStore
+) -> None:
+    memory.execute(path, "DELETE FROM memory_events WHERE id = 1")
+    store.add("later", "memory", TABLE)
+    assert store.bind("later").position() == Position("later", change_seq=6, expired_to="now")
+
+
+def test_a_state_that_cannot_be_opened_leaves_no_connection_behind(path: Path) -> None:
+    with closing(memory.write(path)) as writer:
+        writer.execute("PRAGMA journal_mode = DELETE")
+        writer.execute("BEGIN EXCLUSIVE")
+        before = len(list(Path("/proc/self/fd").iterdir()))
+        for _ in range(3):
+            with pytest.raises(SourceBusyError):
+                StateStore(path, busy=0.01)
+        # SQLite itself keeps one, as long as this process has a lock on the file.
+        assert len(list(Path("/proc/self/fd").iterdir())) <= before + 1
 
 
 def test_a_quarantined_row_is_counted_and_released(
@@ -150,10 +181,14 @@ def test_served_changes_are_pruned_below_the_slowest_generation(
 ) -> None:
     store.add("slow", "other", TABLE)
     slow = store.bind("slow")
-    state.commit(FIRST, replace(FIRST, change_seq=4), [], [])
-    assert log_of(path) == [1, 2, 3, 4, 5]
-    slow.commit(Position("slow"), Position("slow", change_seq=2), [], [])
-    assert log_of(path) == [3, 4, 5]
+    for number in range(1, 4):
+        memory.execute(path, "UPDATE memory_events SET content = 'x' WHERE id = ?", (number,))
+    assert log_of(path) == [1, 2, 3, 4, 5, 6, 7, 8]
+    state.commit(FIRST, replace(FIRST, change_seq=8), [], [])
+    assert log_of(path) == [6, 7, 8]
+    start = replace(FIRST, generation="slow")
+    slow.commit(start, replace(start, change_seq=7), [], [])
+    assert log_of(path) == [8]
 
 
 def log_of(path: Path) -> list[int]:
@@ -183,7 +218,8 @@ def test_forgetting_a_generation_leaves_nothing_of_it(
 
 
 def test_a_locked_database_is_busy_and_the_position_stays(path: Path) -> None:
-    with closing(StateStore(path, busy=0.05)) as store, closing(memory.write(path)) as writer:
+    opened = StateStore(path, now=lambda: "now", busy=0.05)
+    with closing(opened) as store, closing(memory.write(path)) as writer:
         store.add("g", "memory", TABLE)
         state = store.bind("g")
         writer.execute("BEGIN IMMEDIATE")

@@ -20,12 +20,13 @@ from syncer.errors import (
 )
 from syncer.model import SYNC_KEY, Embedded, Point, SyncResult
 from syncer.plan import Chunker
-from syncer.ports import Embedder, Pipeline, Target
+from syncer.ports import Embedder, Pipeline, State, Target
 from syncer.retry import within
 from syncer.settings import Settings
 from syncer.sync import sync_once
 from syncer.target import Connection
 from syncer.worker import Stop, catch_up
+from syncer.write import check_token
 
 NOW = "2030-01-01T00:00:00.000Z"
 
@@ -284,6 +285,25 @@ def test_the_collection_says_what_it_is(made: Memory) -> None:
     assert config.metadata["syncer_token"] in made.pipeline.state.tokens()
 
 
+def test_two_interruptions_in_a_row_leave_a_token_that_is_known(settings: Settings) -> None:
+    memory.sync_memory(settings)
+    path = settings.source.database
+
+    def interrupted_at(step: str) -> None:
+        """Run until the token's `step` has been done, and end there."""
+        with memory.pipeline_for(settings) as (pipeline, _):
+            state, target = pipeline.state, pipeline.target
+            carried = check_token(state, target)
+            state.begin_token(step, carried)
+            if step == "written":
+                target.write_token(step)
+
+    interrupted_at("written")
+    interrupted_at("only pending")
+    memory.execute(path, "UPDATE memory_events SET content = 'uno' WHERE id = 1")
+    assert memory.sync_memory(settings).embedded == 1
+
+
 def test_a_process_leaves_one_token_however_many_windows_it_writes(made: Memory) -> None:
     first = made.pipeline.target.token()
     made.execute("UPDATE memory_events SET content = 'uno' WHERE id = 1")
@@ -360,6 +380,60 @@ def test_another_recipe_is_refused_and_both_sides_are_shown(settings: Settings) 
     assert memory.points_in(settings) == before
 
 
+def test_a_row_deleted_before_the_mapping_changes_goes_too(settings: Settings) -> None:
+    memory.sync_memory(settings)
+    memory.execute(settings.source.database, "DELETE FROM memory_events WHERE id = 2")
+    folder = settings.source.database.parent
+    other = memory.settings_for(folder, **{"source.metadata": ["agent"]})
+    memory.sync_memory(other)
+    assert set(memory.points_in(other)) == {1, 3}
+
+
+def test_a_row_deleted_after_an_interrupted_first_window_goes_too(settings: Settings) -> None:
+    with memory.pipeline_for(settings) as (pipeline, _):
+
+        class Interrupted:
+            """The real state, which never gets to store the position."""
+
+            def __getattr__(self, name: str) -> object:
+                return getattr(pipeline.state, name)
+
+            def commit(self, *_: object) -> None:
+                raise TargetError("power cut")
+
+        state: State = Interrupted()  # type: ignore[assignment]
+        with pytest.raises(TargetError, match="power cut"):
+            memory.sync(replace(pipeline, state=state))
+    memory.execute(settings.source.database, "DELETE FROM memory_events WHERE id = 2")
+    memory.sync_memory(settings)
+    assert set(memory.points_in(settings)) == {1, 3}
+
+
+def test_a_row_that_expires_while_the_clock_is_back_goes_when_its_time_comes(
+    settings: Settings,
+) -> None:
+    path = settings.source.database
+    memory.execute(path, "UPDATE memory_events SET expires_at = '2030-01-01T11:30:00Z'")
+    folder = path.parent
+    with memory.pipeline_for(memory.settings_for(folder, **{"sync.window_rows": 1})) as (
+        pipeline,
+        connection,
+    ):
+        for clock, rows in (("11:00", 3), ("12:00", 0), ("11:00", 3), ("12:00", 0)):
+            memory.sync(pipeline, now=lambda clock=clock: f"2030-01-01T{clock}:00.000Z")  # type: ignore[misc]
+            assert len(memory.all_points(connection)) == rows, clock
+
+
+def test_metadata_too_deep_for_an_object_stay_text(made: Memory) -> None:
+    deep = "[" * 500 + "]" * 500
+    made.execute("UPDATE memory_events SET metadata = ? WHERE id = 1", deep)
+    made.execute("UPDATE memory_events SET content = 'dos' WHERE id = 2")
+    made.sync()
+    payload, _ = made.points()[1]
+    assert payload["metadata"]["metadata"] == deep  # type: ignore[index]
+    assert made.documents()[2] == "dos"
+
+
 def test_a_changed_mapping_walks_again_in_place(settings: Settings) -> None:
     memory.sync_memory(settings)
     folder = settings.source.database.parent
@@ -397,7 +471,7 @@ def test_a_row_without_a_usable_vector_is_quarantined_and_its_old_points_go(made
     made.execute("UPDATE memory_events SET content = 'dos' WHERE id = 2")
     result = memory.sync(replace(made.pipeline, embedder=Spoilt(made.pipeline.embedder)))
     assert [(item.row, item.reason.value) for item in result.quarantined] == [("1", "bad_vector")]
-    assert (result.embedded, result.deleted, result.truncated) == (1, 1, ("2",))
+    assert (result.embedded, result.deleted, list(result.truncated)) == (1, 1, ["2"])
     assert made.documents() == {2: "dos", 3: "three"}
     made.execute("UPDATE memory_events SET content = 'good' WHERE id = 1")
     made.sync()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from syncer.errors import SettingsError
 
 _NAME = re.compile(r"\w+")
+_LOG_OWN = frozenset({"seq", "changed_at"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,11 @@ class TableSpec:
     def changes(self) -> str:
         """Name of the table's change log."""
         return f"syncer_changes_{self.table}"
+
+    @property
+    def log_key(self) -> tuple[str, ...]:
+        """Names of the key's columns in the change log, apart from the log's own."""
+        return tuple(f"{name}_" if name.lower() in _LOG_OWN else name for name in self.key)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,129 @@
+"""What the client's errors become: the right class, and words without keys and texts."""
+
+from __future__ import annotations
+
+import socket
+import sqlite3
+from pathlib import Path
+
+import httpx
+import pytest
+from pydantic import BaseModel, ValidationError
+from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
+from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
+
+from syncer.errors import TargetError, TargetUnavailableError
+from syncer.model import Point
+from syncer.target import Catalog, GenerationTarget, TargetSpec, connect
+from syncer.target.faults import translate
+
+KEY = "SECRETKEY"
+TEXT = "PRIVATE ROW TEXT"
+
+
+def answer(status: int, body: bytes) -> UnexpectedResponse:
+    """Return what the client raises for an answer of the server's."""
+    return UnexpectedResponse(status, "", body, httpx.Headers())
+
+
+class Wanted(BaseModel):
+    """A form that the answer does not have."""
+
+    number: int
+
+
+def invalid() -> ValidationError:
+    """Return the error of an answer that quotes what it was given."""
+    with pytest.raises(ValidationError) as found:
+        Wanted(number=TEXT)  # type: ignore[arg-type]
+    return found.value
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (answer(400, b'{"status": {"error": "Wrong input"}}'), TargetError),
+        (answer(404, b'{"status": {"error": "Not found: Collection"}}'), TargetError),
+        (answer(429, b"{}"), TargetUnavailableError),
+        (answer(500, b'{"status": {"error": "Service internal error"}}'), TargetUnavailableError),
+        (answer(503, b"<html>"), TargetUnavailableError),
+        (ResponseHandlingException(httpx.ConnectError("refused")), TargetUnavailableError),
+        (ResponseHandlingException(httpx.ReadTimeout("slow")), TargetUnavailableError),
+        (ResponseHandlingException(invalid()), TargetError),
+        (ResourceExhaustedResponse("", 3), TargetUnavailableError),
+        (sqlite3.OperationalError("database or disk is full"), TargetError),
+        (ValueError("Wrong input: Not existing vector name error: v"), TargetError),
+        (KeyError("7"), TargetError),
+        (ConnectionResetError("reset"), TargetUnavailableError),
+    ],
+)
+def test_only_what_may_pass_by_itself_is_tried_again(
+    error: Exception, kind: type[TargetError]
+) -> None:
+    assert type(translate(error, "writing")) is kind
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        answer(400, f'{{"status": {{"error": "bad value \\"{TEXT}\\" for {KEY}"}}}}'.encode()),
+        answer(400, f"{KEY} {TEXT}".encode()),
+        answer(502, f"<html>{TEXT}{KEY}</html>".encode()),
+        ResponseHandlingException(invalid()),
+        ResponseHandlingException(httpx.ConnectError(f"no route with {KEY}")),
+    ],
+)
+def test_neither_key_nor_text_reaches_a_message(error: Exception) -> None:
+    found = translate(error, "writing", KEY)
+    assert KEY not in str(found)
+    assert TEXT not in str(found)
+
+
+def test_the_server_s_own_reason_is_kept() -> None:
+    body = b'{"status": {"error": "Not existing vector name error: fast-x"}, "time": 0.1}'
+    assert "Not existing vector name error: fast-x" in str(translate(answer(400, body), "writing"))
+
+
+@pytest.mark.parametrize("grpc", [False, True])
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
+def test_a_server_that_is_not_there_is_unavailable(host: str, grpc: bool) -> None:
+    family = socket.AF_INET6 if host == "[::1]" else socket.AF_INET
+    with socket.socket(family) as unused:
+        try:
+            unused.bind((host.strip("[]"), 0))
+        except OSError:
+            pytest.skip(f"this machine has no {host}")
+        url = f"http://{host}:{unused.getsockname()[1]}"
+        with connect(TargetSpec(url=url, grpc=grpc, timeout=2)) as connection:
+            assert connection.spec.name == url
+            with pytest.raises(TargetUnavailableError, match=r"target\.url"):
+                Catalog(connection).resolve("memory")
+
+
+def test_a_write_to_a_point_that_is_not_there_is_an_error_of_the_target(tmp_path: Path) -> None:
+    with connect(TargetSpec(path=tmp_path)) as connection:
+        connection.client.create_collection("g", vectors_config={})
+        target = GenerationTarget(connection, "g")
+        with pytest.raises(TargetError):
+            target.overwrite([Point(7, {"document": "x"})])
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"collections": {"x": 1}}'])
+def test_a_damaged_folder_is_named_and_its_lock_let_go(tmp_path: Path, damage: bytes) -> None:
+    folder = tmp_path / "qdrant"
+    with connect(TargetSpec(path=folder)):
+        pass
+    (folder / "meta.json").write_bytes(damage)
+    for _ in range(2):
+        with pytest.raises(TargetError, match="cannot be opened") as found:
+            connect(TargetSpec(path=folder, lock_wait=0))
+        assert "--start-over" in str(found.value)
+
+
+def test_a_damaged_storage_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "qdrant"
+    with connect(TargetSpec(path=folder)) as connection:
+        connection.client.create_collection("g", vectors_config={})
+    (folder / "collection" / "g" / "storage.sqlite").write_bytes(b"no database at all" * 100)
+    with pytest.raises(TargetError, match="cannot be opened"):
+        connect(TargetSpec(path=folder))

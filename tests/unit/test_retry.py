@@ -1,0 +1,97 @@
+"""What is tried again, for how long, and what is said in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from syncer.errors import (
+    ExitCode,
+    RefusedError,
+    SourceBusyError,
+    SyncerError,
+    TargetError,
+    TargetUnavailableError,
+)
+from syncer.retry import never, within
+from syncer.worker import Stop, Stopped
+
+
+def failing(*errors: BaseException) -> Callable[[], str]:
+    """Return a function that raises these one after the other, then returns."""
+    left = list(errors)
+
+    def function() -> str:
+        if left:
+            raise left.pop(0)
+        return "done"
+
+    return function
+
+
+def hour(_error: SyncerError) -> float:
+    """Return a budget that no test reaches."""
+    return 3600
+
+
+def test_what_may_be_tried_again_is_until_it_works() -> None:
+    slept: list[float] = []
+    said: list[str] = []
+    retry = within(hour, sleep=slept.append, on_retry=lambda: said.append("again"))
+    assert retry(failing(TargetUnavailableError(), SourceBusyError())) == "done"
+    assert len(slept) == len(said) == 2
+
+
+def test_waits_grow_up_to_ten_seconds_and_are_spread() -> None:
+    slept: list[float] = []
+    within(hour, sleep=slept.append)(failing(*[TargetUnavailableError()] * 40))
+    assert max(slept[:2]) <= 0.4
+    assert max(slept) <= 10
+    assert len(set(slept)) > 30
+
+
+@pytest.mark.parametrize("error", [TargetError("no"), RefusedError("no"), ValueError("no")])
+def test_what_makes_no_sense_to_repeat_is_raised_as_it_is(error: Exception) -> None:
+    slept: list[float] = []
+    with pytest.raises(type(error)) as raised:
+        within(hour, sleep=slept.append)(failing(error))
+    assert raised.value is error
+    assert str(error) == "no"
+    assert slept == []
+
+
+def test_an_error_s_own_budget_ends_the_trying_and_the_tries_are_told() -> None:
+    budgets = {SourceBusyError: 3600.0, TargetUnavailableError: 0.0}
+    slept: list[float] = []
+    retry = within(lambda error: budgets[type(error)], sleep=slept.append)
+    with pytest.raises(TargetUnavailableError, match=r"gone \(tried 3 times in 0 s\)"):
+        retry(failing(SourceBusyError(), SourceBusyError(), TargetUnavailableError("gone")))
+    assert len(slept) == 2
+
+
+def test_a_wish_to_stop_ends_the_trying() -> None:
+    tried: list[str] = []
+    stop = Stop()
+
+    def work() -> None:
+        tried.append("once")
+        with stop.finishing_windows():
+            stop.ask(ExitCode.TERMINATED)
+        raise TargetUnavailableError
+
+    with pytest.raises(Stopped):
+        within(hour, sleep=stop.sleep)(work)
+    assert tried == ["once"]
+
+
+def test_arguments_and_results_pass_through() -> None:
+    def divide(left: int, *, by: int) -> float:
+        return left / by
+
+    assert within(hour)(divide, 6, by=4) == never(divide, 6, by=4) == 1.5
+
+
+def test_never_does_not_try_again() -> None:
+    with pytest.raises(TargetUnavailableError):
+        never(failing(TargetUnavailableError()))
