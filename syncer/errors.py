@@ -15,8 +15,8 @@ message. A message names the object, the cause and the next action::
     │   └── TargetUnavailableError  ... does not answer; may be tried again
     ├── EmbedderError           7   the model or the endpoint
     │   └── EmbedderUnavailableError    ... does not answer; may be tried again
-    ├── LockedError             8   another instance holds the lock
-    └── PositionMovedError      8   another instance moved the position meanwhile
+    └── LockedError             8   another instance holds the lock
+        └── PositionMovedError      ... and moved the position meanwhile
 """
 
 from __future__ import annotations

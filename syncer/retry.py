@@ -33,7 +33,7 @@ def within(
     budget: Callable[[SyncerError], float],
     *,
     sleep: Callable[[float], None] = time.sleep,
-    on_retry: Callable[[], None] = lambda: None,
+    on_retry: Callable[[SyncerError], None] = lambda _: None,
 ) -> Retry:
     """Return a policy that tries for as many seconds as `budget` gives an error, then raises it.
 
@@ -46,13 +46,18 @@ def within(
         spent = state.seconds_since_start or 0.0
         return not isinstance(error, SyncerError) or spent >= budget(error)
 
+    def say(state: tenacity.RetryCallState) -> None:
+        error = state.outcome.exception() if state.outcome else None
+        if isinstance(error, SyncerError):
+            on_retry(error)
+
     def call(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception(_may_retry),
             stop=is_over,
             wait=tenacity.wait_random_exponential(multiplier=_FIRST_WAIT, max=_LONGEST_WAIT),
             sleep=sleep,
-            before_sleep=lambda _: on_retry(),
+            before_sleep=say,
             reraise=True,
         )
         started = time.monotonic()

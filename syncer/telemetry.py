@@ -78,9 +78,11 @@ def nothing_to_do(generation: str, *, looked_at_target: bool) -> None:
     )
 
 
-def retrying() -> None:
-    """Log that something is tried again."""
-    structlog.get_logger().warning("trying again")
+def retrying(error: SyncerError) -> None:
+    """Log that something is tried again, and why."""
+    structlog.get_logger().warning(
+        "trying again", error=type(error).__name__, message=error.message
+    )
 
 
 def stopped(message: str, exit_code: int) -> None:

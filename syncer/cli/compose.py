@@ -274,7 +274,7 @@ def preview_pipeline(sides: Sides, target: Target) -> Pipeline:
 def retry_policy(
     settings: Settings,
     sleep: Callable[[float], None] = time.sleep,
-    on_retry: Callable[[], None] = lambda: None,
+    on_retry: Callable[[SyncerError], None] = lambda _: None,
 ) -> Retry:
     """Return the policy for trying again, by the settings' budgets."""
     from syncer.retry import within

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from syncer import lock
 from syncer.cli import compose
 from syncer.cli.compose import Sides
-from syncer.errors import ExitCode, LockedError
+from syncer.errors import ExitCode, LockedError, SyncerError
 from syncer.model import Position
 from syncer.settings import Settings, digest, mapping_digest
 from syncer.state import Generation, utc_now
@@ -24,18 +24,30 @@ if TYPE_CHECKING:
 
 
 def once(settings: Settings, report: Report, *, start_over: bool = False) -> ExitCode:
-    """Bring everything that is committed now into the target; return the exit code."""
-    with closing(report), compose.opened(settings) as sides:
-        for warning in sides.source.warnings():
-            report.warn(warning)
-        known = compose.patiently(settings, lambda: sides.store.serving(sides.alias))
-        idle = known is not None and compose.patiently(settings, lambda: _is_idle(sides, known))
-        if known is None or not idle or start_over:
-            code = _run(sides, report, start_over=start_over)
-        else:
-            code = _stay_idle(sides, report, known)
+    """Bring everything that is committed now into the target; return the exit code.
+
+    What goes wrong is reported here, once, in the form that the report has.
+    """
+    with closing(report):
+        try:
+            with compose.opened(settings) as sides:
+                code = _once(sides, report, start_over=start_over)
+        except SyncerError as error:
+            report.failed(error)
+            return error.exit_code
         report.ended(code)
         return code
+
+
+def _once(sides: Sides, report: Report, *, start_over: bool) -> ExitCode:
+    for warning in sides.source.warnings():
+        report.warn(warning)
+    known = compose.patiently(sides.settings, lambda: sides.store.serving(sides.alias))
+    if known is None or start_over:
+        return _run(sides, report, start_over=start_over)
+    if compose.patiently(sides.settings, lambda: _is_idle(sides, known)):
+        return _stay_idle(sides, report, known)
+    return _run(sides, report, start_over=False)
 
 
 def _is_idle(sides: Sides, known: Generation) -> bool:

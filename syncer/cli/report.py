@@ -29,8 +29,11 @@ class Report(Protocol):
     def window(self, result: SyncResult) -> None:
         """Say that one window is done."""
 
-    def retrying(self) -> None:
-        """Say that something is tried again."""
+    def retrying(self, error: SyncerError) -> None:
+        """Say that something is tried again, and why."""
+
+    def failed(self, error: SyncerError) -> None:
+        """Say why the run ends here."""
 
     def done(self, result: SyncResult) -> None:
         """Say what the whole run did."""
@@ -85,9 +88,14 @@ class TerminalReport:
         if self._progress is not None and self._task is not None:
             self._progress.advance(self._task, result.read)
 
-    def retrying(self) -> None:
+    def retrying(self, error: SyncerError) -> None:
         """Say it on stderr."""
-        print("syncer: no answer, trying again", file=sys.stderr)  # noqa: T201
+        print(f"syncer: trying again: {error.message}", file=sys.stderr)  # noqa: T201
+
+    def failed(self, error: SyncerError) -> None:
+        """Take the bar away and say it on stderr."""
+        self.close()
+        show_error(error, as_json=False)
 
     def done(self, result: SyncResult) -> None:
         """Take the bar away and print what was done."""
@@ -134,9 +142,13 @@ class LogReport:
         """Log the window."""
         self._telemetry.window_done(result)
 
-    def retrying(self) -> None:
-        """Log that something is tried again."""
-        self._telemetry.retrying()
+    def retrying(self, error: SyncerError) -> None:
+        """Log it."""
+        self._telemetry.retrying(error)
+
+    def failed(self, error: SyncerError) -> None:
+        """Log it."""
+        self._telemetry.failed(error)
 
     def done(self, result: SyncResult) -> None:
         """Log the sum."""
@@ -178,6 +190,11 @@ class JsonReport(LogReport):
         """Log that there was nothing to do, and keep a sum of nothing."""
         super().nothing(position, looked_at_target=looked_at_target)
         self._sum = as_dict(SyncResult(position.generation, position))
+
+    def failed(self, error: SyncerError) -> None:
+        """Log it, and print it as an object."""
+        super().failed(error)
+        show_error(error, as_json=True)
 
     def ended(self, code: ExitCode) -> None:
         """Print what was kept, and the exit code."""

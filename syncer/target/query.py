@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from qdrant_client import models
@@ -24,10 +25,7 @@ def query(
     `where` keeps points whose metadata have these values.
     """
     conditions: list[models.Condition] = [
-        models.FieldCondition(
-            key=f"{described.metadata_key}.{name}", match=models.MatchValue(value=str(value))
-        )
-        for name, value in where.items()
+        _is(f"{described.metadata_key}.{name}", str(value)) for name, value in where.items()
     ]
     with connection.translated(f"searching {alias}"):
         answer = connection.client.query_points(
@@ -39,6 +37,22 @@ def query(
             query_filter=models.Filter(must=conditions) if conditions else None,
         )
     return [_hit(point.score, point.payload or {}, described) for point in answer.points]
+
+
+def _is(key: str, text: str) -> models.Filter:
+    """Return a filter for a value that was typed: the text, or the number or truth it spells."""
+    wanted: list[models.Condition] = [
+        models.FieldCondition(key=key, match=models.MatchValue(value=text))
+    ]
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if isinstance(value, bool):
+        wanted.append(models.FieldCondition(key=key, match=models.MatchValue(value=value)))
+    elif isinstance(value, (int, float)):
+        wanted.append(models.FieldCondition(key=key, range=models.Range(gte=value, lte=value)))
+    return models.Filter(should=wanted)
 
 
 def _hit(score: float, payload: Mapping[str, object], described: Description) -> Hit:

@@ -47,10 +47,12 @@ def refused(done: Outcome, code: int, *parts: str) -> None:
     """Assert that a command said one thing, and ended with `code`."""
     assert done.code == code, done.err
     assert "Traceback" not in done.err
-    messages = [line for line in done.err.splitlines() if line.startswith("syncer: ")]
-    assert len(messages) == 1, done.err
+    said = [line for line in done.err.splitlines() if line.startswith("syncer: ")]
+    failed = [event for event in done.log if event["event"] == "failed"]
+    assert len(said) + len(failed) == 1, done.err
+    text = f"{failed[0]['message']} {failed[0]['hint']}" if failed else done.err
     for part in parts:
-        assert part in done.err, done.err
+        assert part in text, text
 
 
 def test_a_missing_database_is_named_and_not_made(folder: Path) -> None:

@@ -37,10 +37,12 @@ def hour(_error: SyncerError) -> float:
 
 def test_what_may_be_tried_again_is_until_it_works() -> None:
     slept: list[float] = []
-    said: list[str] = []
-    retry = within(hour, sleep=slept.append, on_retry=lambda: said.append("again"))
-    assert retry(failing(TargetUnavailableError(), SourceBusyError())) == "done"
-    assert len(slept) == len(said) == 2
+    said: list[SyncerError] = []
+    errors = [TargetUnavailableError(), SourceBusyError()]
+    retry = within(hour, sleep=slept.append, on_retry=said.append)
+    assert retry(failing(*errors)) == "done"
+    assert len(slept) == 2
+    assert said == errors
 
 
 def test_waits_grow_up_to_ten_seconds_and_are_spread() -> None:

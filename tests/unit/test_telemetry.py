@@ -125,7 +125,7 @@ def test_a_run_is_one_event(logged: Logged) -> None:
 def test_all_else_is_one_event_each(logged: Logged) -> None:
     telemetry.warn("a risk")
     telemetry.nothing_to_do("memory--1", looked_at_target=True)
-    telemetry.retrying()
+    telemetry.retrying(TargetUnavailableError("no answer"))
     telemetry.stopped("stopped by SIGTERM", ExitCode.TERMINATED)
     telemetry.failed(TargetUnavailableError("no answer", hint="Is it running?"))
     assert logged() == [
@@ -136,7 +136,12 @@ def test_all_else_is_one_event_each(logged: Logged) -> None:
             "generation": "memory--1",
             "looked_at_target": True,
         },
-        {"level": "warning", "event": "trying again"},
+        {
+            "level": "warning",
+            "event": "trying again",
+            "error": "TargetUnavailableError",
+            "message": "no answer",
+        },
         {
             "level": "warning",
             "event": "stopped",
@@ -158,7 +163,7 @@ def test_what_is_less_important_than_the_level_is_not_shown() -> None:
     stream = io.StringIO()
     telemetry.configure(as_json=True, level="warning", stream=stream)
     telemetry.run_done(RESULT)
-    telemetry.retrying()
+    telemetry.retrying(TargetUnavailableError("no answer"))
     (line,) = stream.getvalue().splitlines()
     assert json.loads(line)["event"] == "trying again"
 
