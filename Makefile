@@ -42,7 +42,7 @@ format: $(READY)  ## format the code
 	@$(BIN)/ruff format .
 
 bench: $(READY)  ## measure, and compare with the floors
-	@for name in embed idle peak_memory; do $(BIN)/python benchmarks/$$name.py || exit 1; done
+	@for name in embed idle peak_memory triggers; do $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 lock:  ## write the lock files anew (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

@@ -10,13 +10,13 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from syncer import migrate
-from syncer.cli import compose
-from syncer.cli.compose import Sides
+from syncer.cli import compose, opening
+from syncer.cli.opening import Sides
 from syncer.model import SyncResult
 from syncer.ports import Pipeline
 from syncer.settings import Settings, digest, load, mapping_digest
 from syncer.state import utc_now
-from syncer.worker import Stop, catch_up
+from syncer.worker import Stop, Terms, catch_up
 
 SETTINGS = """\
 [source]
@@ -72,12 +72,12 @@ def to_nowhere(settings: Settings) -> Iterator[tuple[Sides, Pipeline]]:
 
     The state ends up as after a real run, so that the next one has nothing to do.
     """
-    with compose.opened(settings) as sides:
+    with opening.opened(settings) as sides:
         name = f"{sides.alias}--benchmark"
         sides.store.add(name, sides.alias, settings.source.table)
         sides.store.serve(name, digest(settings), mapping_digest(settings))
         pipeline = compose.preview_pipeline(sides, compose.null_target())  # has the hash provider
-        with compose.locked(sides, name):
+        with opening.locked(sides, name):
             yield sides, replace(pipeline, state=sides.store.bind(name))
         sides.store.see_schema(name, sides.schema)
 
@@ -85,4 +85,4 @@ def to_nowhere(settings: Settings) -> Iterator[tuple[Sides, Pipeline]]:
 def sync(sides: Sides, pipeline: Pipeline) -> SyncResult:
     """Catch up with the whole table, as ``syncer once`` does."""
     head = sides.source.head()
-    return catch_up(pipeline, head=head, now=utc_now, stop=Stop(), report=lambda _: None)
+    return catch_up(pipeline, Terms(utc_now, Stop()), head=head, report=lambda _: None)

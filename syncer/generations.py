@@ -60,6 +60,9 @@ class Store(Protocol):
     def walk_again(self, generation: str) -> None:
         """Begin the walk anew."""
 
+    def reconcile(self, generation: str, token: str | None) -> None:
+        """Begin to compare both stores; the collection carries `token`."""
+
 
 class Catalog(Protocol):
     """The target's collections and aliases."""
@@ -80,6 +83,9 @@ class Catalog(Protocol):
 
     def set_description(self, generation: str, description: Description) -> None:
         """Let the collection say something else of itself."""
+
+    def token(self, generation: str) -> str | None:
+        """Return the token that the collection carries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +132,24 @@ def start_over(store: Store, catalog: Catalog, wanted: Wanted, new_name: Callabl
     """Make a new generation, whatever was there; older ones are left where they are."""
     catalog.resolve(wanted.alias)  # refuses a real collection of that name
     return _make(store, catalog, wanted, new_name)
+
+
+def reconcile(store: Store, catalog: Catalog, wanted: Wanted, new_name: Callable[[], str]) -> str:
+    """Begin anew on what is there: the collection if it is still the alias's, else a new one.
+
+    The collection keeps its points; the walk begins again, and everything that it holds is looked
+    at. Raises RecipeError if its vectors were made in another way.
+    """
+    known = next((each for each in store.generations(wanted.alias) if each.serving), None)
+    if known is None or catalog.resolve(wanted.alias) != known.generation:
+        return start_over(store, catalog, wanted, new_name)
+    generation = known.generation
+    if not catalog.exists(generation):
+        return start_over(store, catalog, wanted, new_name)
+    check_recipe(generation, catalog.describe(generation).recipe, wanted.description.recipe)
+    catalog.set_description(generation, wanted.description)
+    store.reconcile(generation, catalog.token(generation))
+    return generation
 
 
 def check_serving(

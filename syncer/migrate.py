@@ -111,14 +111,37 @@ def pending(
     return tuple(one.file for one in found if (set_name, one.version) not in book)
 
 
+def holds(connection: sqlite3.Connection, set_name: str) -> bool:
+    """Say whether any migration of a set was applied to the database."""
+    with _translated(_name_of(connection)):
+        return any(name == set_name for name, _ in _read_book(connection))
+
+
 def check(
     connection: sqlite3.Connection, sets: Sequence[str] = SETS, *, root: Path | None = None
 ) -> None:
     """Compare the database with what the migrations of `sets` make of it; writes nothing.
 
+    Raises SchemaError for all that `lost` raises it for, and if a trigger or view is missing or
+    was altered.
+    """
+    if wrong := lost(connection, sets, root=root):
+        found = "; ".join(f"{name} {finding}" for name, finding in wrong.items())
+        raise SchemaError(
+            f"{_name_of(connection)}: {found}",
+            hint="Run `syncer init`, which puts it back. What was written meanwhile may be missing "
+            "from the audit.",
+        )
+
+
+def lost(
+    connection: sqlite3.Connection, sets: Sequence[str] = SETS, *, root: Path | None = None
+) -> dict[str, str]:
+    """Return the triggers and views of `sets` that are missing or altered, each with which.
+
     Raises SchemaError if a migration is missing, if one was applied with another text, if the
-    database was made by a newer syncer, if a table, index, trigger or view is missing, or if a
-    trigger or view was altered. Columns and indexes that somebody added are theirs to add.
+    database was made by a newer syncer, or if a table or an index is missing. Columns and indexes
+    that somebody added are theirs to add.
     """
     everything = _load_all(root)
     wanted = [one for one in everything if one.set in sets]
@@ -134,14 +157,12 @@ def check(
                 hint="Run `syncer init`.",
             )
         objects = _rows(connection, OBJECTS)
-    expected = [one for one in replay(everything) if one.origin.set in sets]
-    if wrong := differences(objects, expected):
-        files = ", ".join(sorted(set(wrong.values())))
-        raise SchemaError(
-            f"{database}: {'; '.join(wrong)}",
-            hint=f"Put it back as {files} has it. What was written meanwhile may be missing from "
-            "the audit and the change log.",
-        )
+    wrong = differences(objects, [one for one in replay(everything) if one.origin.set in sets])
+    if gone := [what for what in wrong if not what.startswith(("trigger ", "view "))]:
+        files = ", ".join(sorted({wrong[what] for what in gone}))
+        raise SchemaError(f"{database}: {'; '.join(gone)}", hint=f"Put it back as {files} has it.")
+    split = (what.split(" ", 2) for what in wrong)
+    return {f"{kind} {name}": finding for kind, name, finding in split}
 
 
 def _create(path: Path) -> None:

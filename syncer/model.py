@@ -28,6 +28,9 @@ class Position:
     that the walk has reached the table's end. `change_seq` is the last sequence number of the
     change log that was served. `expired_to` is the moment (UTC, ISO 8601, milliseconds) up to
     which expired rows were taken out.
+
+    Where changes are found by a stamp: `settled` is the moment up to which no row has to be read
+    again, `cursor` how far the pass under way has got, as canonical JSON of moment and key.
     """
 
     generation: str
@@ -35,17 +38,21 @@ class Position:
     change_seq: int = 0
     walked: bool = False
     expired_to: str | None = None
+    settled: str | None = None
+    cursor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """One record as it is now; not `present` if it is gone or out of scope.
 
-    `content` and the values of `metadata`, by column, are as SQLite holds them.
+    `expired` says that it went by its own expiry. `content` and the values of `metadata`, by
+    column, are as SQLite holds them.
     """
 
     key: Key
     present: bool = False
+    expired: bool = False
     content: object = None
     metadata: Payload = field(default_factory=dict)
 
@@ -107,6 +114,7 @@ class Reason(StrEnum):
     KEY_TYPE = "key_type"
     FOREIGN_POINT = "foreign_point"
     BLOB_IN_TEXT = "blob_in_text"
+    INVALID_TEXT = "invalid_text"
     BAD_VECTOR = "bad_vector"
     REFUSED = "refused"
     TOO_LARGE = "too_large"
@@ -119,6 +127,27 @@ class Quarantined:
     row: str
     reason: Reason
     detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a window came to, as the state keeps it; rows by their key as canonical JSON.
+
+    `settled` rows are in the target as they are, or gone from it. `withheld` ones are still there
+    although they should go. `indexed` is by how many rows the target grew, `removed` how many
+    were taken out that nobody had announced.
+    """
+
+    settled: tuple[str, ...] = ()
+    quarantined: tuple[Quarantined, ...] = ()
+    withheld: tuple[str, ...] = ()
+    indexed: int = 0
+    removed: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing in it to be recorded, settled rows apart."""
+        return not (self.quarantined or self.withheld or self.indexed or self.removed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +235,8 @@ class SyncResult:
     chunks: int = 0
     truncated: Sample[str] = Sample()
     quarantined: Sample[Quarantined] = Sample()
+    newly_quarantined: int = 0
+    withheld: int = 0
     more: bool = False
     seconds: Mapping[str, float] = field(default_factory=dict)
 
@@ -223,6 +254,8 @@ class SyncResult:
             chunks=self.chunks + later.chunks,
             truncated=self.truncated.plus(later.truncated),
             quarantined=self.quarantined.plus(later.quarantined),
+            newly_quarantined=self.newly_quarantined + later.newly_quarantined,
+            withheld=self.withheld + later.withheld,
             seconds={
                 stage: self.seconds.get(stage, 0.0) + later.seconds.get(stage, 0.0)
                 for stage in stages

@@ -12,11 +12,12 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from syncer.keys import Key, PointId, encode_key, is_indexable, point_id
+from syncer.keys import Key, PointId, RawText, encode_key, is_indexable, point_id
 from syncer.model import (
     SYNC_KEY,
     Chunk,
     Held,
+    Outcome,
     Payload,
     Point,
     Quarantined,
@@ -35,7 +36,9 @@ Chunker = Callable[[str], Sequence[str]]
 class Layout:
     """How rows become points: names of payload keys and of the vector, and the passage prefix.
 
-    `json_columns` are the metadata columns whose text is JSON and becomes an object.
+    `json_columns` are the metadata columns whose text is JSON and becomes an object. Longer texts
+    than `max_content_bytes` (in UTF-8) are not indexed, nor those that are not UTF-8 unless
+    `replace_invalid`.
     """
 
     table: str
@@ -44,6 +47,8 @@ class Layout:
     metadata_key: str = "metadata"
     prefix: str = ""
     json_columns: frozenset[str] = frozenset()
+    max_content_bytes: int = 2**20
+    replace_invalid: bool = True
 
 
 class Action(StrEnum):
@@ -58,7 +63,10 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RowPlan:
-    """What happens to one row; `held_chunks` is how many chunks the target may hold of it."""
+    """What happens to one row; `held_chunks` is how many chunks the target may hold of it.
+
+    `announced` says of a row that goes that it had to: it expired, or cannot be indexed any more.
+    """
 
     key: Key
     row: str
@@ -69,6 +77,7 @@ class RowPlan:
     content_hash: str = ""
     payload_hash: str = ""
     empty: bool = False
+    announced: bool = False
 
     @property
     def spread(self) -> bool:
@@ -82,6 +91,7 @@ class Plan:
 
     rows: tuple[RowPlan, ...]
     quarantined: tuple[Quarantined, ...] = ()
+    withheld: tuple[str, ...] = ()
 
     def having(self, *actions: Action) -> tuple[RowPlan, ...]:
         """Return the rows with one of `actions`, in the order of the window."""
@@ -118,18 +128,34 @@ def _plan_row(
     row: Row, held: Held | None, layout: Layout, chunker: Chunker
 ) -> RowPlan | Quarantined:
     name = encode_key(row.key)
+    content = _text(row, name, layout)
+    if isinstance(content, Quarantined):
+        return content
+    if content is None or is_blank(content):
+        removal = _plan_removal(row.key, name, held)
+        return replace(removal, empty=row.present, announced=row.expired)
+    if held is not None and held.row != name:
+        return Quarantined(name, Reason.FOREIGN_POINT, "a foreign point has this row's id")
+    return _plan_present(RowPlan(row.key, name, Action.EMBED), row, content, held, layout, chunker)
+
+
+def _text(row: Row, name: str, layout: Layout) -> str | Quarantined | None:
+    """Return the row's text, None if it has none, or why it cannot be indexed."""
+    if not row.present:
+        return None
     if not is_indexable(row.key):
         kinds = ", ".join(type(part).__name__ for part in row.key)
         return Quarantined(name, Reason.KEY_TYPE, f"a key of type {kinds} cannot have a point")
+    if isinstance(row.content, RawText) and not layout.replace_invalid:
+        return Quarantined(name, Reason.INVALID_TEXT, "its text is not UTF-8")
     try:
         content = as_text(row.content)
     except UnicodeDecodeError:
         return Quarantined(name, Reason.BLOB_IN_TEXT, "the content is a blob that is not UTF-8")
-    if content is None or is_blank(content):
-        return replace(_plan_removal(row.key, name, held), empty=row.present)
-    if held is not None and held.row != name:
-        return Quarantined(name, Reason.FOREIGN_POINT, "a foreign point has this row's id")
-    return _plan_present(RowPlan(row.key, name, Action.EMBED), row, content, held, layout, chunker)
+    size = len(content.encode()) if content is not None else 0
+    if size > layout.max_content_bytes:
+        return Quarantined(name, Reason.TOO_LARGE, f"its text has {size} bytes")
+    return content
 
 
 def _plan_removal(key: Key, name: str, held: Held | None) -> RowPlan:
@@ -142,7 +168,7 @@ def _evict(row: Row, held: Held | None) -> RowPlan | None:
     """Take out the old points of a row whose present text cannot be indexed."""
     name = encode_key(row.key)
     removal = _plan_removal(row.key, name, held)
-    return removal if removal.action is Action.DELETE else None
+    return replace(removal, announced=True) if removal.action is Action.DELETE else None
 
 
 def _plan_present(
@@ -193,9 +219,29 @@ def set_aside(plan: Plan, rows: AbstractSet[str], reason: Reason, detail: str) -
         if row.row not in rows:
             kept.append(row)
         elif row.held_chunks:
-            kept.append(replace(row, action=Action.DELETE, chunks=()))
+            kept.append(replace(row, action=Action.DELETE, chunks=(), announced=True))
     set_aside = tuple(Quarantined(row.row, reason, detail) for row in plan.rows if row.row in rows)
-    return Plan(tuple(kept), plan.quarantined + set_aside)
+    return replace(plan, rows=tuple(kept), quarantined=plan.quarantined + set_aside)
+
+
+def withhold_deletes(plan: Plan) -> Plan:
+    """Return `plan` without the deletes that nobody has announced; they are named instead."""
+    withheld = {row.row for row in plan.rows if row.action is Action.DELETE and not row.announced}
+    kept = tuple(row for row in plan.rows if row.row not in withheld)
+    return replace(plan, rows=kept, withheld=tuple(sorted(withheld)))
+
+
+def outcome(plan: Plan) -> Outcome:
+    """Return what the state has to record once `plan` is carried out."""
+    gone = plan.having(Action.DELETE)
+    new = [row for row in plan.having(Action.EMBED) if not row.held_chunks]
+    return Outcome(
+        settled=tuple(row.row for row in plan.rows),
+        quarantined=plan.quarantined,
+        withheld=plan.withheld,
+        indexed=len(new) - len(gone),
+        removed=sum(not row.announced for row in gone),
+    )
 
 
 def chunk_ids(layout: Layout, plan: RowPlan, first: int, end: int) -> list[PointId]:

@@ -5,12 +5,12 @@ The adapters know nothing of this module's users, and these know no adapter.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from syncer.keys import Key, PointId
-from syncer.model import Embedded, Held, Point, Position, Quarantined, Recipe, Vector, Window
+from syncer.model import Embedded, Held, Outcome, Point, Position, Recipe, Row, Vector, Window
 from syncer.plan import Chunker, Layout
 from syncer.retry import Retry
 
@@ -26,6 +26,15 @@ class Source(Protocol):
         or SourceBusyError when the database stays locked.
         """
 
+    def rows(self, keys: Sequence[Key], now: str) -> tuple[Row, ...]:
+        """Return the rows with these keys as they are now, absent ones too."""
+
+    def gone(self, position: Position, *, head: int) -> Iterator[list[Key]]:
+        """Yield, in pages, the keys up to `head` whose rows are gone or out of scope.
+
+        Expired rows do not count: they were to go.
+        """
+
 
 class State(Protocol):
     """Positions and tokens of one generation, kept beside the truth."""
@@ -33,14 +42,27 @@ class State(Protocol):
     def position(self) -> Position:
         """Return the stored position. Raises IdentityError if another process moved it."""
 
-    def commit(
-        self, old: Position, new: Position, quarantined: Sequence[Quarantined], rows: Sequence[str]
-    ) -> None:
-        """Record `quarantined`, release other `rows` from quarantine and move the position.
+    def commit(self, old: Position, new: Position, outcome: Outcome) -> int:
+        """Record `outcome` and move the position; return how many rows are newly quarantined.
 
         One transaction; nothing is written if nothing changes. Raises PositionMovedError if the
         stored position is not `old`.
         """
+
+    def due(self, now: str) -> list[Key]:
+        """Return the quarantined rows that are to be tried again now."""
+
+    def deletes_since(self, moment: str) -> int:
+        """Return how many rows were taken out since then that nobody had announced."""
+
+    def rows(self) -> int:
+        """Return how many rows the target holds, as far as the state has kept count."""
+
+    def reconciling(self) -> bool:
+        """Say whether both stores are still to be compared key by key."""
+
+    def reconciled(self) -> None:
+        """Note that they were compared."""
 
     def tokens(self) -> frozenset[str | None]:
         """Return what the collection may carry: the last token (or None) or a pending one."""
@@ -103,10 +125,16 @@ class Target(Protocol):
     def delete(self, ids: Sequence[PointId]) -> None:
         """Delete points by id; missing ones are no error."""
 
+    def row_pages(self) -> Iterator[list[str]]:
+        """Yield, in pages, the keys as JSON of all rows that have a point; some come twice."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """What ``sync_once`` works with: the adapters of one generation, and how rows become points."""
+    """What ``sync_once`` works with: the adapters of one generation, and how rows become points.
+
+    `withhold` keeps rows in the target that are gone without having announced it.
+    """
 
     source: Source
     state: State
@@ -115,3 +143,4 @@ class Pipeline:
     layout: Layout
     chunker: Chunker
     retry: Retry
+    withhold: bool = False

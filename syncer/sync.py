@@ -5,14 +5,15 @@ The position moves last, and only after the target has confirmed. Every step may
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import TypeVar
 
-from syncer.keys import point_id
+from syncer.keys import Key, point_id
 from syncer.model import Embedded, Position, Reason, Sample, SyncResult, Window
-from syncer.plan import Action, Plan, plan_rows, set_aside
+from syncer.plan import Action, Plan, outcome, plan_rows, set_aside, withhold_deletes
 from syncer.ports import Pipeline
 from syncer.write import write
 
@@ -26,17 +27,30 @@ def sync_once(pipeline: Pipeline, *, head: int, now: str) -> SyncResult:
     milliseconds). On any exception the position is untouched and the call may be repeated.
     """
     clock = _Stopwatch()
-    source, state = pipeline.source, pipeline.state
-    position = pipeline.retry(state.position)
-    window = clock("read", lambda: pipeline.retry(source.read, position, head=head, now=now))
+    position = pipeline.retry(pipeline.state.position)
+    read = partial(pipeline.source.read, position, head=head, now=now)
+    window = clock("read", lambda: pipeline.retry(read))
+    return _bring(pipeline, position, window, clock)
+
+
+def look_again(pipeline: Pipeline, keys: Sequence[Key], now: str) -> SyncResult:
+    """Bring the rows with these keys into the target as they are now; the position stays."""
+    clock = _Stopwatch()
+    position = pipeline.retry(pipeline.state.position)
+    rows = clock("read", lambda: pipeline.retry(pipeline.source.rows, keys, now))
+    return _bring(pipeline, position, Window(rows, position), clock)
+
+
+def _bring(pipeline: Pipeline, position: Position, window: Window, clock: _Stopwatch) -> SyncResult:
+    """Plan, embed, write, and only then commit."""
     plan = clock("plan", lambda: _plan(pipeline, window))
     plan, vectors = clock("embed", lambda: _embed(pipeline, plan))
     if plan.writes:
         clock("write", lambda: write(pipeline, plan, vectors.vectors))
-    rows = [row.row for row in plan.rows]
-    commit = partial(state.commit, position, window.next, plan.quarantined, rows)
-    clock("advance", lambda: pipeline.retry(commit))
-    return _result(position, window, plan, vectors, clock.seconds)
+    commit = partial(pipeline.state.commit, position, window.next, outcome(plan))
+    new = clock("advance", lambda: pipeline.retry(commit))
+    result = _result(position, window, plan, vectors, clock.seconds)
+    return replace(result, newly_quarantined=new)
 
 
 def preview_once(pipeline: Pipeline, position: Position, *, head: int, now: str) -> SyncResult:
@@ -48,7 +62,8 @@ def preview_once(pipeline: Pipeline, position: Position, *, head: int, now: str)
 def _plan(pipeline: Pipeline, window: Window) -> Plan:
     ids = {point_id(pipeline.layout.table, row.key): row.key for row in window.rows}
     held = pipeline.retry(pipeline.target.look_up, ids) if ids else {}
-    return plan_rows(window.rows, held, pipeline.layout, pipeline.chunker)
+    plan = plan_rows(window.rows, held, pipeline.layout, pipeline.chunker)
+    return withhold_deletes(plan) if pipeline.withhold else plan
 
 
 def _embed(pipeline: Pipeline, plan: Plan) -> tuple[Plan, Embedded]:
@@ -87,6 +102,7 @@ def _result(
         chunks=len(owners),
         truncated=Sample.of([owners[index] for index in sorted(embedded.truncated)]),
         quarantined=Sample.of(plan.quarantined),
+        withheld=len(plan.withheld),
         more=window.more,
         seconds=seconds,
     )

@@ -5,12 +5,14 @@ from __future__ import annotations
 import difflib
 import re
 import sqlite3
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from syncer.errors import SettingsError
 
 _NAME = re.compile(r"\w+")
+_QUOTED = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|--[^\n]*""")
+_SUBQUERY = re.compile(r"\bSELECT\b", re.IGNORECASE)
 _LOG_OWN = frozenset({"seq", "changed_at"})
 
 
@@ -19,7 +21,8 @@ class TableSpec:
     """A table and what of it is indexed.
 
     `content` and `where`, `deleted` are SQL expressions over the table's columns, `content`
-    usually just a column. `expires_at` is a column that holds UTC times as ISO 8601 text with
+    usually just a column. `json` names metadata columns that hold JSON although they are not
+    declared as such. `expires_at` is a column that holds UTC times as ISO 8601 text with
     milliseconds and Z.
     """
 
@@ -30,6 +33,8 @@ class TableSpec:
     where: str | None = None
     deleted: str | None = None
     expires_at: str | None = None
+    expiry_is_uniform: bool = True
+    json: tuple[str, ...] = ()
 
     @property
     def changes(self) -> str:
@@ -39,7 +44,14 @@ class TableSpec:
     @property
     def log_key(self) -> tuple[str, ...]:
         """Names of the key's columns in the change log, apart from the log's own."""
-        return tuple(f"{name}_" if name.lower() in _LOG_OWN else name for name in self.key)
+        names: list[str] = []
+        for name in self.key:
+            taken = _LOG_OWN | {one.lower() for one in (*self.key, *names) if one != name}
+            free = name
+            while free.lower() in taken:
+                free += "_"
+            names.append(free)
+        return tuple(names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +101,37 @@ def check_table(connection: sqlite3.Connection, spec: TableSpec) -> Columns:
     return columns
 
 
+def check_columns(columns: Columns, spec: TableSpec, named: Mapping[str, str]) -> None:
+    """Raise SettingsError if a column that a setting of [source] names is not there."""
+    known = {column.lower() for column in columns.names()}
+    problems = [
+        _no_column(name, setting, columns.names())
+        for setting, name in named.items()
+        if name.lower() not in known
+    ]
+    if problems:
+        raise SettingsError(f"table {spec.table}: " + "; ".join(problems), hint=_COLUMNS)
+
+
 _ATTACH = "Correct source.table in the settings, or run `syncer init` to make the canonical table."
 _COLUMNS = "Correct the settings under [source]."
 
 
+def with_all_columns(connection: sqlite3.Connection, spec: TableSpec) -> TableSpec:
+    """Return `spec` with ``*`` among its metadata replaced by all columns but key and content."""
+    if "*" not in spec.metadata:
+        return spec
+    info = connection.execute(f"PRAGMA table_xinfo({quote(spec.table)})").fetchall()
+    spoken_for = {name.lower() for name in (*spec.key, spec.content.strip().strip('"'))}
+    names = [row[1] for row in info]
+    return replace(spec, metadata=tuple(name for name in names if name.lower() not in spoken_for))
+
+
 def json_columns(columns: Columns, spec: TableSpec) -> frozenset[str]:
-    """Return the metadata columns that are declared as JSON."""
-    declared = {name.lower() for name, kind in columns.types.items() if "JSON" in kind.upper()}
-    return frozenset(name for name in spec.metadata if name.lower() in declared)
+    """Return the metadata columns that are declared as JSON, or are said to hold it."""
+    found = {name.lower() for name, kind in columns.types.items() if "JSON" in kind.upper()}
+    found |= {name.lower() for name in spec.json}
+    return frozenset(name for name in spec.metadata if name.lower() in found)
 
 
 def is_reusable_key(columns: Columns, spec: TableSpec) -> bool:
@@ -118,6 +153,7 @@ def reused_key_warning(spec: TableSpec) -> str:
 def _named_columns(spec: TableSpec) -> list[tuple[str, str]]:
     named = [("key", name) for name in spec.key]
     named += [("metadata", name) for name in spec.metadata]
+    named += [("json_columns", name) for name in spec.json]
     if _NAME.fullmatch(spec.content):
         named.append(("content", spec.content))
     if spec.expires_at is not None:
@@ -160,4 +196,21 @@ def _bad_expressions(connection: sqlite3.Connection, spec: TableSpec) -> list[st
             ).close()
         except (sqlite3.Error, sqlite3.Warning) as error:
             problems.append(f"source.{setting} is no SQL expression over it: {error}")
+        else:
+            problems += _taken_for_text(connection, spec.table, setting, expression)
     return problems
+
+
+def _taken_for_text(
+    connection: sqlite3.Connection, table: str, setting: str, expression: str
+) -> list[str]:
+    """Return what is wrong with names in double quotes that SQLite takes for texts."""
+    if _SUBQUERY.search(expression):
+        return []  # it has names of its own
+    info = connection.execute(f"PRAGMA table_xinfo({quote(table)})").fetchall()
+    columns = [row[1] for row in info]
+    known = {name.lower() for name in (*columns, "t", "rowid", "oid", "_rowid_")}
+    named = [
+        part[1:-1].replace('""', '"') for part in _QUOTED.findall(expression) if part[0] == '"'
+    ]
+    return [_no_column(name, setting, columns) for name in named if name.lower() not in known]

@@ -106,4 +106,5 @@ def counts(result: SyncResult) -> dict[str, int]:
     found = {name: getattr(result, name) for name in _COUNTS}
     found["truncated"] = len(result.truncated)
     found["quarantined"] = len(result.quarantined)
+    found["withheld"] = result.withheld
     return found

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from types import FrameType
 
 from syncer.errors import ExitCode
+from syncer.guard import Limit, too_many_gone, too_many_missing
+from syncer.keys import Key, decode_key
 from syncer.model import Position, SyncResult
 from syncer.ports import Pipeline
-from syncer.sync import preview_once, sync_once
+from syncer.sync import look_again, preview_once, sync_once
 
 _EXIT_CODES = {
     signal.SIGINT: ExitCode.INTERRUPTED,
@@ -89,27 +92,69 @@ def stopping_on_signals(stop: Stop) -> Iterator[None]:
             signal.signal(number, handler)
 
 
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """On what terms a run works: how to tell the time, when to stop, and what it may delete."""
+
+    now: Callable[[], str]
+    stop: Stop
+    limit: Limit = field(default_factory=Limit)
+    page: int = 500  # rows that are looked at again at a time
+
+
 def catch_up(
-    pipeline: Pipeline,
-    *,
-    head: int,
-    now: Callable[[], str],
-    stop: Stop,
-    report: Callable[[SyncResult], None],
+    pipeline: Pipeline, terms: Terms, *, head: int, report: Callable[[SyncResult], None]
 ) -> SyncResult:
     """Sync window after window up to `head` of the change log; return the sum of the results.
 
-    Ends early, between two windows, when a stop is asked for; `more` is then true.
-    Raises Stopped when it is asked for while a window waits to be tried again.
+    Quarantined rows whose time has come are tried again, and where both stores are to be compared
+    that follows. Deletes are withheld if there are too many. Ends early, between two windows, when
+    a stop is asked for; `more` is then true. Raises Stopped when it is asked for while a window
+    waits to be tried again.
     """
+    now, stop = terms.now, terms.stop
     with stop.finishing_windows():
-        total = sync_once(pipeline, head=head, now=now())
+        position = pipeline.retry(pipeline.state.position)
+        withhold = too_many_gone(pipeline, position, terms.limit, head=head, now=now())
+        guarded = replace(pipeline, withhold=withhold)
+        total = sync_once(guarded, head=head, now=now())
         report(total)
-        while total.more and not stop.asked:
-            result = sync_once(pipeline, head=head, now=now())
+        steps = chain(
+            _windows(guarded, head, now, lambda: total.more),
+            look_at(guarded, pipeline.state.due(now()), terms),
+            _comparison(pipeline, terms),
+        )
+        while not stop.asked and (result := next(steps, None)) is not None:
             report(result)
             total = total.plus(result)
-    return total
+    return replace(total, more=total.more or stop.asked)
+
+
+def look_at(pipeline: Pipeline, keys: Sequence[Key], terms: Terms) -> Iterator[SyncResult]:
+    """Bring the rows with these keys into the target as they are now, page by page."""
+    for start in range(0, len(keys), terms.page):
+        yield look_again(pipeline, keys[start : start + terms.page], terms.now())
+
+
+def _windows(
+    pipeline: Pipeline, head: int, now: Callable[[], str], more: Callable[[], bool]
+) -> Iterator[SyncResult]:
+    while more():
+        yield sync_once(pipeline, head=head, now=now())
+
+
+def _comparison(pipeline: Pipeline, terms: Terms) -> Iterator[SyncResult]:
+    """Look at every row that the target holds, if the state says that it has to be.
+
+    The walk has brought in what the source has; this takes out what it has not.
+    """
+    if not pipeline.state.reconciling():
+        return
+    withhold = too_many_missing(pipeline, terms.limit, now=terms.now())
+    guarded = replace(pipeline, withhold=withhold)
+    for rows in pipeline.target.row_pages():
+        yield from look_at(guarded, [decode_key(row) for row in rows], terms)
+    pipeline.state.reconciled()
 
 
 def preview(

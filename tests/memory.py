@@ -8,8 +8,11 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from qdrant_client import models
+
 from syncer import migrate
-from syncer.cli import compose
+from syncer.cli import compose, opening
+from syncer.guard import Limit
 from syncer.model import SyncResult
 from syncer.plan import Chunker
 from syncer.ports import Pipeline
@@ -17,7 +20,7 @@ from syncer.retry import never
 from syncer.settings import Settings, load
 from syncer.state import utc_now
 from syncer.target import Connection, connect
-from syncer.worker import Stop, catch_up
+from syncer.worker import Stop, Terms, catch_up
 from syncer.write import check_token
 
 CHUNK = 12  # characters
@@ -31,6 +34,8 @@ __all__ = [
     "execute",
     "head_of",
     "make_memory",
+    "models",
+    "opening",
     "pipeline_for",
     "points_in",
     "settings_for",
@@ -91,7 +96,7 @@ def pipeline_for(
 ) -> Iterator[tuple[Pipeline, Connection]]:
     """Open a pipeline as ``syncer once`` does, with a chunker of the test's choice."""
     with ExitStack() as stack:
-        sides = stack.enter_context(compose.opened(settings))
+        sides = stack.enter_context(opening.opened(settings, to_write=True))
         connection = stack.enter_context(connect(compose.target_spec(settings)))
         embedder = stack.enter_context(closing(compose.build_embedder(settings)))
         generation = compose.settle(sides, connection, embedder)
@@ -101,16 +106,16 @@ def pipeline_for(
 
 
 def sync(
-    pipeline: Pipeline, *, now: Callable[[], str] = utc_now, head: int | None = None
+    pipeline: Pipeline,
+    *,
+    now: Callable[[], str] = utc_now,
+    head: int | None = None,
+    limit: Limit | None = None,
 ) -> SyncResult:
-    """Catch up with everything that is committed now."""
-    return catch_up(
-        pipeline,
-        head=head_of(pipeline) if head is None else head,
-        now=now,
-        stop=Stop(),
-        report=lambda _: None,
-    )
+    """Catch up with everything that is committed now, without a limit on deletes by default."""
+    terms = Terms(now, Stop(), limit or Limit(rows=10**9))
+    head = head_of(pipeline) if head is None else head
+    return catch_up(pipeline, terms, head=head, report=lambda _: None)
 
 
 def head_of(pipeline: Pipeline) -> int:

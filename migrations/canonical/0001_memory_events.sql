@@ -35,16 +35,18 @@ END;
 -- What is stored is always YYYY-MM-DDTHH:MM:SS.sssZ, so that order as text is order in time.
 -- SQLite takes 2030-02-30 for a date; adding no days turns it into a real one. Its releases differ
 -- about hour 24, and about years that an offset moves out of 0000 to 9999, so both are refused.
+-- What comes out of strftime as it went in has the stored form and is a real date: nothing to do.
 CREATE TRIGGER memory_events_expires_at_on_insert
 AFTER INSERT ON memory_events
 WHEN NEW.expires_at IS NOT NULL
+  AND NEW.expires_at IS NOT strftime('%Y-%m-%dT%H:%M:%fZ', NEW.expires_at, '+0 days') COLLATE BINARY
 BEGIN
     SELECT RAISE(ABORT, 'memory_events.expires_at: not a date or time; write YYYY-MM-DD or YYYY-MM-DDTHH:MM:SS, UTC or with an offset, or NULL for never')
     WHERE NOT coalesce(
         typeof(NEW.expires_at) = 'text'
         AND substr(NEW.expires_at, 1, 10)
             = strftime('%Y-%m-%d', substr(NEW.expires_at, 1, 10), '+0 days')
-        AND substr(NEW.expires_at, 11, 1) IN ('', ' ', 'T')
+        AND (substr(NEW.expires_at, 11, 1) = '' OR substr(NEW.expires_at, 11, 1) IN (' ', 'T'))
         AND (
             substr(NEW.expires_at, 12, 2) = ''
             OR substr(NEW.expires_at, 12, 2) GLOB '[01][0-9]'
@@ -65,13 +67,14 @@ END;
 CREATE TRIGGER memory_events_expires_at_on_update
 AFTER UPDATE OF expires_at ON memory_events
 WHEN NEW.expires_at IS NOT NULL
+  AND NEW.expires_at IS NOT strftime('%Y-%m-%dT%H:%M:%fZ', NEW.expires_at, '+0 days') COLLATE BINARY
 BEGIN
     SELECT RAISE(ABORT, 'memory_events.expires_at: not a date or time; write YYYY-MM-DD or YYYY-MM-DDTHH:MM:SS, UTC or with an offset, or NULL for never')
     WHERE NOT coalesce(
         typeof(NEW.expires_at) = 'text'
         AND substr(NEW.expires_at, 1, 10)
             = strftime('%Y-%m-%d', substr(NEW.expires_at, 1, 10), '+0 days')
-        AND substr(NEW.expires_at, 11, 1) IN ('', ' ', 'T')
+        AND (substr(NEW.expires_at, 11, 1) = '' OR substr(NEW.expires_at, 11, 1) IN (' ', 'T'))
         AND (
             substr(NEW.expires_at, 12, 2) = ''
             OR substr(NEW.expires_at, 12, 2) GLOB '[01][0-9]'

@@ -1,10 +1,19 @@
 -- Who changed which row, when, and what; never any text of the row.
+--
+-- Every write to memory_events pays for this. So there are two forms that it is spared, because
+-- SQLite fills a temporary table for each: IN with more than two values, and INSERT ... SELECT into
+-- a table that has triggers of its own.
 
+-- In a BEFORE trigger an id that is yet to be chosen reads as -1: a record with that id would make
+-- every later insert look like a replacement.
 CREATE TABLE audit_log (
-    id                    INTEGER PRIMARY KEY AUTOINCREMENT,
+    id                    INTEGER PRIMARY KEY AUTOINCREMENT
+        CONSTRAINT "audit_log: ids start at 1" CHECK (id >= 1),
     at                    TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')),
     operation             TEXT NOT NULL
-        CONSTRAINT operation_is_known CHECK (operation IN ('insert', 'update', 'delete')),
+        CONSTRAINT operation_is_known CHECK (
+            operation = 'insert' OR operation = 'update' OR operation = 'delete'
+        ),
     row_id                INTEGER NOT NULL,
     agent_before          TEXT,
     agent_after           TEXT,
@@ -45,56 +54,83 @@ WHERE record.at < (
 
 -- INSERT OR REPLACE over an existing id fires no DELETE trigger unless recursive_triggers is on. So
 -- what is known of the row that may be about to go is noted first, and the note becomes the missing
--- 'delete' if an insert follows and no DELETE trigger took the note away. INSERT OR IGNORE and
--- upserts leave a note behind; it is written anew before it could be used.
+-- 'delete' if an insert follows, which marks it, and no DELETE trigger took the note away. INSERT OR
+-- IGNORE and upserts leave a note behind; it is written anew before it could be used, and goes with
+-- its row.
 CREATE TABLE audit_replaced (
     row_id         INTEGER PRIMARY KEY,
     agent          TEXT,
     source         TEXT,
-    content_length INTEGER
+    content_length INTEGER,
+    replaced       INTEGER NOT NULL DEFAULT 0
 );
 
 -- DELETE and INSERT: an OR REPLACE here would be overridden by the OR IGNORE of the outer statement.
 -- Lengths are bytes, because length() of a text stops at a NUL character.
 CREATE TRIGGER audit_memory_events_before_insert
 BEFORE INSERT ON memory_events
+WHEN EXISTS (SELECT 1 FROM memory_events WHERE id = NEW.id)
 BEGIN
     DELETE FROM audit_replaced WHERE row_id = NEW.id;
     INSERT INTO audit_replaced (row_id, agent, source, content_length)
     SELECT id, agent, source, length(CAST(content AS BLOB)) FROM memory_events WHERE id = NEW.id;
 END;
 
--- The values after are read from the row, not from NEW: a trigger of the application may run before
--- this one and update the row, and the newest record has to tell what the row is now.
-CREATE TRIGGER audit_memory_events_insert
-AFTER INSERT ON memory_events
+CREATE TRIGGER audit_replaced_becomes_a_record
+AFTER UPDATE OF replaced ON audit_replaced
 BEGIN
     INSERT INTO audit_log (operation, row_id, agent_before, source_before, content_length_before)
-    SELECT 'delete', row_id, agent, source, content_length
-    FROM audit_replaced
-    WHERE row_id = NEW.id;
+    VALUES ('delete', OLD.row_id, OLD.agent, OLD.source, OLD.content_length);
 
-    DELETE FROM audit_replaced WHERE row_id = NEW.id;
+    DELETE FROM audit_replaced WHERE row_id = OLD.row_id;
+END;
 
-    INSERT INTO audit_log (operation, row_id, agent_after, source_after, content_length_after)
-    SELECT 'insert', id, agent, source, length(CAST(content AS BLOB))
-    FROM memory_events
-    WHERE id = NEW.id;
+-- The values after are read from the row, not from NEW: a trigger of the application may run before
+-- this one and update or delete the row, and the newest record has to tell what the row is now.
+CREATE TRIGGER audit_memory_events_insert
+AFTER INSERT ON memory_events
+WHEN EXISTS (SELECT 1 FROM memory_events WHERE id = NEW.id)
+BEGIN
+    UPDATE audit_replaced SET replaced = 1 WHERE row_id = NEW.id;
+
+    INSERT INTO audit_log (operation, agent_after, row_id, source_after, content_length_after)
+    VALUES (
+        'insert',
+        (SELECT agent FROM memory_events WHERE id = NEW.id),
+        NEW.id,
+        (SELECT source FROM memory_events WHERE id = NEW.id),
+        length(CAST((SELECT content FROM memory_events WHERE id = NEW.id) AS BLOB))
+    );
 END;
 
 CREATE TRIGGER audit_memory_events_update
 AFTER UPDATE OF agent, scope, source, content, metadata, importance, created_at, expires_at,
                 superseded_by, deleted_by
 ON memory_events
+WHEN NEW.agent IS NOT OLD.agent COLLATE BINARY
+  OR NEW.scope IS NOT OLD.scope COLLATE BINARY
+  OR NEW.source IS NOT OLD.source COLLATE BINARY
+  OR NEW.content IS NOT OLD.content COLLATE BINARY
+  OR NEW.metadata IS NOT OLD.metadata COLLATE BINARY
+  OR NEW.importance IS NOT OLD.importance
+  OR NEW.created_at IS NOT OLD.created_at COLLATE BINARY
+  OR coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', NEW.expires_at), NEW.expires_at)
+     IS NOT coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', OLD.expires_at), OLD.expires_at)
+  OR NEW.superseded_by IS NOT OLD.superseded_by
+  OR NEW.deleted_by IS NOT OLD.deleted_by COLLATE BINARY
 BEGIN
     INSERT INTO audit_log (
         operation, row_id, agent_before, agent_after, source_before, source_after, changed,
         content_length_before, content_length_after
     )
-    SELECT 'update', NEW.id, OLD.agent, NEW.agent, OLD.source, NEW.source, substr(columns, 2),
-           length(CAST(OLD.content AS BLOB)), length(CAST(NEW.content AS BLOB))
-    FROM (
-        SELECT
+    VALUES (
+        'update',
+        NEW.id,
+        OLD.agent,
+        NEW.agent,
+        OLD.source,
+        NEW.source,
+        substr(
             CASE WHEN NEW.agent IS NOT OLD.agent COLLATE BINARY THEN ',agent' ELSE '' END
             || CASE WHEN NEW.scope IS NOT OLD.scope COLLATE BINARY THEN ',scope' ELSE '' END
             || CASE WHEN NEW.source IS NOT OLD.source COLLATE BINARY THEN ',source' ELSE '' END
@@ -111,10 +147,12 @@ BEGIN
             || CASE WHEN NEW.superseded_by IS NOT OLD.superseded_by
                     THEN ',superseded_by' ELSE '' END
             || CASE WHEN NEW.deleted_by IS NOT OLD.deleted_by COLLATE BINARY
-                    THEN ',deleted_by' ELSE '' END
-            AS columns
-    )
-    WHERE columns <> '';
+                    THEN ',deleted_by' ELSE '' END,
+            2
+        ),
+        length(CAST(OLD.content AS BLOB)),
+        length(CAST(NEW.content AS BLOB))
+    );
 END;
 
 CREATE TRIGGER audit_memory_events_delete
@@ -135,18 +173,9 @@ END;
 -- REPLACE deletes without firing DELETE triggers unless recursive_triggers is on.
 CREATE TRIGGER audit_log_is_never_replaced
 BEFORE INSERT ON audit_log
-WHEN EXISTS (SELECT 1 FROM audit_log WHERE id = NEW.id)
+WHEN NEW.id <> -1 AND EXISTS (SELECT 1 FROM audit_log WHERE id = NEW.id)
 BEGIN
     SELECT RAISE(ABORT, 'audit_log: a record is never replaced');
-END;
-
--- In a BEFORE trigger an id that is yet to be chosen reads as -1: a record with that id would make
--- every later insert look like a replacement.
-CREATE TRIGGER audit_log_ids_are_positive
-AFTER INSERT ON audit_log
-WHEN NEW.id < 1
-BEGIN
-    SELECT RAISE(ABORT, 'audit_log: ids start at 1');
 END;
 
 CREATE TRIGGER audit_log_is_kept

@@ -17,6 +17,9 @@ CREATE TABLE syncer_generations (
     change_seq      INTEGER NOT NULL DEFAULT 0,
     walked          INTEGER NOT NULL DEFAULT 0,
     expired_to      TEXT,
+    settled         TEXT,
+    cursor          TEXT,
+    reconcile       INTEGER NOT NULL DEFAULT 0,
     token           TEXT,
     pending_token   TEXT,
     writer          TEXT,
@@ -45,6 +48,19 @@ BEGIN
     SELECT RAISE(ABORT, 'syncer_generations: another generation serves this alias')
     WHERE (SELECT count(*) FROM syncer_generations WHERE alias = NEW.alias AND serving = 1) > 1;
 END;
+
+CREATE TABLE syncer_withheld (
+    generation TEXT NOT NULL,
+    row        TEXT NOT NULL,
+    since      TEXT NOT NULL,
+    PRIMARY KEY (generation, row)
+);
+
+CREATE TABLE syncer_deletes (
+    generation TEXT NOT NULL,
+    at         TEXT NOT NULL,
+    rows       INTEGER NOT NULL
+);
 
 CREATE TABLE syncer_quarantine (
     generation   TEXT NOT NULL,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,6 +26,22 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+quarantine = typer.Typer(
+    help="Rows that could not be indexed.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.add_typer(quarantine, name="quarantine")
+
+
+class OnRegression(StrEnum):
+    """What to do if a store went back or was replaced."""
+
+    REFUSE = "refuse"
+    RECONCILE = "reconcile"
+
+
 Config = Annotated[
     Path | None,
     typer.Option("-c", "--config", help="Settings file; default ./syncer.toml.", metavar="FILE"),
@@ -34,6 +51,12 @@ Set = Annotated[
     typer.Option(
         "--set", help="Override one setting, e.g. target.path=/srv/q.", metavar="KEY=VALUE"
     ),
+]
+Keys = Annotated[
+    list[str] | None, typer.Argument(help="Keys of rows, as `list` shows them; default: all.")
+]
+ShowSql = Annotated[
+    bool, typer.Option("--dry-run", help="Print the SQL that would be run; change nothing.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
@@ -74,6 +97,24 @@ def init(
 
 
 @app.command()
+def attach(config: Config = None, overrides: Set = None, dry_run: ShowSql = False) -> None:
+    """Put a change log on a table of your own."""
+    from syncer.cli import attach as command
+
+    settings = _settings(config, overrides)
+    typer.echo(command.attach_sql(settings) if dry_run else command.attach(settings))
+
+
+@app.command()
+def detach(config: Config = None, overrides: Set = None, dry_run: ShowSql = False) -> None:
+    """Take the change log out of the database again."""
+    from syncer.cli import attach as command
+
+    settings = _settings(config, overrides)
+    typer.echo(command.detach_sql(settings) if dry_run else command.detach(settings))
+
+
+@app.command()
 def once(
     config: Config = None,
     overrides: Set = None,
@@ -84,6 +125,10 @@ def once(
         bool,
         typer.Option("--start-over", help="Build a new collection and let the alias point at it."),
     ] = False,
+    on_regression: Annotated[
+        OnRegression,
+        typer.Option(help="What to do if a store went back or was replaced."),
+    ] = OnRegression.REFUSE,
     as_json: Json = False,
 ) -> None:
     """Catch up, then exit."""
@@ -96,7 +141,49 @@ def once(
         typer.echo(report.as_json(result) if as_json else "would do: " + report.in_words(result))
         return
     chosen = report.choose(settings, as_json=as_json)
-    raise typer.Exit(int(command.once(settings, chosen, start_over=start_over)))
+    reconcile = on_regression is OnRegression.RECONCILE
+    code = command.once(settings, chosen, start_over=start_over, reconcile=reconcile)
+    raise typer.Exit(int(code))
+
+
+@app.command("confirm-deletes")
+def confirm_deletes(config: Config = None, overrides: Set = None, as_json: Json = False) -> None:
+    """Take out the rows whose deletion was withheld, each looked at once more."""
+    from syncer.cli import report, rows
+
+    settings = _settings(config, overrides)
+    chosen = report.choose(settings, as_json=as_json)
+    raise typer.Exit(int(rows.confirm_deletes(settings, chosen)))
+
+
+@quarantine.command("list")
+def quarantine_list(config: Config = None, overrides: Set = None, as_json: Json = False) -> None:
+    """List the rows that could not be indexed, and why; never their text."""
+    from syncer.cli import rows
+
+    found = rows.listed(_settings(config, overrides))
+    typer.echo(rows.as_json(found) if as_json else rows.in_words(found))
+
+
+@quarantine.command("retry")
+def quarantine_retry(
+    keys: Keys = None, config: Config = None, overrides: Set = None, as_json: Json = False
+) -> None:
+    """Try quarantined rows again now: those named, or all."""
+    from syncer.cli import report, rows
+
+    settings = _settings(config, overrides)
+    chosen = report.choose(settings, as_json=as_json)
+    raise typer.Exit(int(rows.retry(settings, chosen, keys or ())))
+
+
+@quarantine.command("forget")
+def quarantine_forget(keys: Keys = None, config: Config = None, overrides: Set = None) -> None:
+    """Drop the records of quarantined rows; they stay out until they change."""
+    from syncer.cli import rows
+
+    for row in rows.forget(_settings(config, overrides), keys or ()):
+        typer.echo(f"forgot row {row}")
 
 
 @app.command()

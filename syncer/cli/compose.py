@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-import syncer
-from syncer import lock, migrate
+from syncer import lock
+from syncer.cli.opening import Sides
 from syncer.errors import SourceBusyError, SyncerError
-from syncer.schema import SETS
 from syncer.settings import Settings, digest, mapping_digest
-from syncer.settings.sections import CANONICAL_TABLE
-from syncer.source import BUSY_SLICE, Limits, LogSource, TableSpec, open_readonly
-from syncer.state import StateStore
+from syncer.state import StateStore, utc_now
 
 if TYPE_CHECKING:
     from syncer.embed import EmbedSpec
@@ -25,7 +19,8 @@ if TYPE_CHECKING:
     from syncer.plan import Layout
     from syncer.ports import Embedder, Pipeline, Target
     from syncer.retry import Retry
-    from syncer.target import Connection, TargetSpec
+    from syncer.target import Catalog, Connection, TargetSpec
+    from syncer.worker import Stop, Terms
 
 ROW_INDEX = "_sync.row"
 
@@ -35,93 +30,6 @@ T = TypeVar("T")
 def whole_text(text: str) -> Sequence[str]:
     """Return the text as its only chunk; what is too long is cut by the embedder and reported."""
     return (text,)
-
-
-@dataclass(frozen=True, slots=True)
-class Sides:
-    """The two light adapters: the source, and the state beside it."""
-
-    settings: Settings
-    source: LogSource
-    store: StateStore
-    schema: str  # as what the schema was found whole when they were opened
-
-    @property
-    def alias(self) -> str:
-        """The name under which readers find the collection."""
-        return self.settings.target.collection
-
-    def lock_path(self, name: str) -> Path:
-        """Return the lock file of a generation, or of the alias while there is none."""
-        database = self.settings.source.database.resolve()  # one lock, by whatever link it goes
-        return database.with_name(f"{database.name}-{name}.lock")
-
-
-@contextmanager
-def opened(settings: Settings) -> Iterator[Sides]:
-    """Open source and state, the schema checked; both are closed in the end.
-
-    The state goes last: a connection that may write leaves no write-ahead log behind.
-    """
-    with ExitStack() as stack:
-        source = patiently(settings, lambda: _open_source(settings))
-        stack.callback(source.close)
-        store = patiently(settings, lambda: _open_store(settings))
-        stack.callback(store.close)
-        stack.callback(source.close)
-        schema = patiently(settings, lambda: check_schema(settings, store))
-        yield Sides(settings, source, store, schema)
-
-
-def patiently(settings: Settings, function: Callable[[], T]) -> T:
-    """Call `function`, again for as long as the settings wait for a locked database."""
-    try:
-        return function()
-    except SourceBusyError:
-        return retry_policy(settings)(function)  # imported only now, for the sake of idle runs
-
-
-def _open_source(settings: Settings) -> LogSource:
-    limits = Limits(settings.sync.window_rows, settings.sync.window_bytes)
-    database = settings.source.database
-    return LogSource(database, table_spec(settings), limits, _busy_slice(settings))
-
-
-def _open_store(settings: Settings) -> StateStore:
-    return StateStore(settings.source.database, busy=_busy_slice(settings))
-
-
-def _busy_slice(settings: Settings) -> float:
-    return min(BUSY_SLICE, settings.source.busy_timeout)
-
-
-def check_schema(settings: Settings, store: StateStore) -> str:
-    """Raise SchemaError unless tables and triggers are as they should be.
-
-    Returns a mark of the schema as it is. While a generation bears it, nothing has changed since
-    a run looked at everything, and the look is spared.
-    """
-    mark = f"{syncer.__version__}:{store.schema_version()}:{digest(settings)}"
-    known = store.serving(settings.target.collection)
-    if known is None or known.schema_seen != mark:
-        canonical = settings.source.table == CANONICAL_TABLE
-        with closing(open_readonly(settings.source.database)) as connection:
-            migrate.check(connection, SETS if canonical else ("state",))
-    return mark
-
-
-def table_spec(settings: Settings) -> TableSpec:
-    """Return what the settings say about the table."""
-    source = settings.source
-    return TableSpec(
-        table=source.table,
-        key=source.key,
-        content=source.content,
-        metadata=source.metadata,
-        where=source.where,
-        deleted=source.deleted,
-        expires_at=source.expires_at,
-    )
 
 
 def target_spec(settings: Settings) -> TargetSpec:
@@ -202,30 +110,43 @@ def layout(sides: Sides, vector: str) -> Layout:
         metadata_key=target.metadata_key,
         prefix=sides.settings.embed.passage_prefix,
         json_columns=sides.source.json_columns,
+        max_content_bytes=sides.settings.source.max_content_bytes,
+        replace_invalid=sides.settings.source.invalid_utf8 == "replace",
     )
 
 
-def locked(sides: Sides, name: str) -> AbstractContextManager[None]:
-    """Hold the lock of a generation, or of the alias while it is looked for or made."""
-    path = sides.lock_path(name)
-    return lock.held(path, f"the lock on {name}", sides.settings.target.lock_wait)
-
-
-def settle(
-    sides: Sides, connection: Connection, embedder: Embedder, *, start_over: bool = False
-) -> str:
+def settle(sides: Sides, connection: Connection, embedder: Embedder) -> str:
     """Return the generation to write to, found and checked or newly made."""
     from syncer import generations
+
+    return generations.settle(*_parties(sides, connection, embedder))
+
+
+def start_over(sides: Sides, connection: Connection, embedder: Embedder) -> str:
+    """Make a new generation, whatever was there, and return its name."""
+    from syncer import generations
+
+    return generations.start_over(*_parties(sides, connection, embedder))
+
+
+def reconcile(sides: Sides, connection: Connection, embedder: Embedder) -> str:
+    """Let state and collection agree on a new beginning, and return the generation's name."""
+    from syncer import generations
+
+    return generations.reconcile(*_parties(sides, connection, embedder))
+
+
+def _parties(
+    sides: Sides, connection: Connection, embedder: Embedder
+) -> tuple[StateStore, Catalog, Wanted, Callable[[], str]]:
     from syncer.target import Catalog, generation_name
 
     connection.check_version()
-    settle = generations.start_over if start_over else generations.settle
-    return settle(
-        sides.store,
-        Catalog(connection),
-        wanted(sides, embedder),
-        lambda: generation_name(sides.alias, datetime.now(UTC)),
-    )
+
+    def new_name() -> str:
+        return generation_name(sides.alias, datetime.now(UTC))
+
+    return sides.store, Catalog(connection), wanted(sides, embedder), new_name
 
 
 def pipeline(
@@ -284,6 +205,16 @@ def retry_policy(
         return settings.source.busy_timeout if busy else settings.target.retry_budget
 
     return within(budget, sleep=sleep, on_retry=on_retry)
+
+
+def terms(settings: Settings, stop: Stop) -> Terms:
+    """Return on what terms a run works."""
+    from syncer.guard import Limit
+    from syncer.worker import Terms
+
+    sync = settings.sync
+    limit = Limit(sync.max_deletes, sync.max_delete_share)
+    return Terms(utc_now, stop, limit, page=sync.window_rows)
 
 
 def seconds_since_target_was_seen(sides: Sides, generation: str, now: float) -> float:

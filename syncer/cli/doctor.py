@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from syncer.cli import compose
-from syncer.cli.compose import Sides
-from syncer.cli.once import check_target
+from syncer.cli import compose, opening
+from syncer.cli.opening import Sides
+from syncer.cli.run import check_target
 from syncer.errors import ExitCode, SyncerError
 from syncer.settings import Settings
-from syncer.source import open_readonly
+from syncer.source import StampedSource, open_readonly
 
 if TYPE_CHECKING:
     from syncer.target import Connection
@@ -65,7 +65,7 @@ def doctor(load: Callable[[], Settings]) -> list[Check]:
     with ExitStack() as stack:
         sides = None
         try:
-            sides = stack.enter_context(compose.opened(settings))
+            sides = stack.enter_context(opening.opened(settings))
             checks.extend(_source(sides))
         except SyncerError as error:
             checks.append(_failure("source", error))
@@ -80,9 +80,24 @@ def _source(sides: Sides) -> Iterator[Check]:
     yield Check("sqlite", Verdict.OK, f"SQLite {sqlite3.sqlite_version}, journal mode {mode}")
     rows = sides.source.count()
     table = sides.settings.source.table
-    yield Check("source", Verdict.OK, f"{rows} rows of {table} in scope, triggers in place")
+    logged = sides.settings.source.changes == "log"
+    seen = "triggers in place" if logged else f"only read; state in {sides.store.path}"
+    yield Check("source", Verdict.OK, f"{rows} rows of {table} in scope, {seen}")
     for warning in sides.source.warnings():
         yield Check("key", Verdict.WARNING, warning)
+    if isinstance(sides.source, StampedSource):
+        yield _stamps(sides.settings, sides.source.formats())
+
+
+def _stamps(settings: Settings, formats: Mapping[str, int]) -> Check:
+    """Return what the change column holds; rows whose stamp names no time cost every run."""
+    found = ", ".join(f"{count} as {name}" for name, count in formats.items()) or "no stamps yet"
+    mixed = "; formats are mixed" if len(formats) > 1 else ""
+    unknown = sum(count for name, count in formats.items() if name.startswith(("NULL", "no time")))
+    looked_at = f"; {unknown} rows are looked at in every run" if unknown else ""
+    verdict = Verdict.WARNING if mixed or looked_at else Verdict.OK
+    finding = f"{settings.source.table}.{settings.source.updated_at} has {found}"
+    return Check("stamps", verdict, f"{finding}{mixed}{looked_at}")
 
 
 def _target_and_model(settings: Settings, sides: Sides | None) -> Iterator[Check]:

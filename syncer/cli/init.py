@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import typer
 
-from syncer import migrate
+from syncer import changelog, migrate, restore
+from syncer.cli.attach import open_readwrite, writing
 from syncer.errors import SettingsError
 from syncer.settings import Settings, find, write_example
+from syncer.settings.base import CANONICAL_TABLE
+from syncer.state import StateStore
+from syncer.table import TableSpec
 
 SETTINGS_FILE = Path("syncer.toml")
 
@@ -29,13 +34,32 @@ def init(database: Path | None, config: Path | None, load: Callable[[], Settings
     applied = migrate.init_database(database)
     for done in applied:
         typer.echo(f"applied {done.set}/{done.version:04}_{done.name}")
-    ready = "ready: write to its table memory_events" if applied else "up to date"
+    for name in _complete_change_log(database):
+        typer.echo(f"put in {name}")
+    ready = f"ready: write to its table {CANONICAL_TABLE}" if applied else "up to date"
     typer.echo(f"{database} is {ready}")
     found = config or find(os.environ, Path.cwd())
     if found is None:
         _write_settings(database)
     elif configured is None:
         typer.echo(f"left {found} as it is; see that its source.database is {database}")
+
+
+def _complete_change_log(database: Path) -> list[str]:
+    """Put back what of the change log is missing, also for unique indexes that somebody added.
+
+    Returns the names; where there are any, both stores are to be compared, since nobody watched.
+    """
+    with closing(open_readwrite(database)) as connection, writing(database):
+        spec = TableSpec(CANONICAL_TABLE)
+        made = restore.restore(connection)
+        missing = changelog.find_eviction_faults(connection, spec)
+        changelog.attach_evictions(connection, spec)
+    made += [name for name, fault in missing.items() if fault != "left over"]
+    if made:
+        with closing(StateStore(database)) as store:
+            store.compare(CANONICAL_TABLE)
+    return made
 
 
 def _write_settings(database: Path) -> None:

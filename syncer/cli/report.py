@@ -79,7 +79,9 @@ class TerminalReport:
         """Show the bar, if somebody is looking."""
         if not interactive():
             return
-        self._progress = _progress_bar()
+        from syncer.cli.progress import progress_bar
+
+        self._progress = progress_bar(no_colour=not colours())
         self._task = self._progress.add_task("syncing", total=pending or None)
         self._progress.start()
 
@@ -224,6 +226,11 @@ def in_words(result: SyncResult) -> str:
     lines += [f"row {item.row} is quarantined: {item.detail}" for item in result.quarantined]
     if len(result.quarantined) > len(result.quarantined.first):
         lines.append(f"... {len(result.quarantined)} rows are quarantined in all")
+    if result.withheld:
+        lines.append(
+            f"{result.withheld} deletes are withheld, since so many at once may be a mistake; "
+            "see `syncer confirm-deletes`"
+        )
     if result.more:
         lines.append("stopped before the end; the next run goes on from here")
     return "\n".join(lines)
@@ -266,36 +273,3 @@ def _stopped(code: ExitCode) -> str:
 def _some(rows: Sample[str], most: int = 5) -> str:
     more = f" and {len(rows) - most} more" if len(rows) > most else ""
     return "rows " + ", ".join(rows.first[:most]) + more
-
-
-def _progress_bar() -> Progress:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        ProgressColumn,
-        Task,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-    from rich.text import Text
-
-    class Rate(ProgressColumn):
-        """Rows a second."""
-
-        def render(self, task: Task) -> Text:
-            """Return the rate, or nothing before there is one."""
-            return Text(f"{task.speed:.0f} rows/s" if task.speed else "")
-
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        Rate(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True, no_color=not colours()),
-        transient=True,
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
-from syncer.cli import compose
+from syncer.cli import opening
 from syncer.settings import Settings
 from syncer.state import utc_now
 
@@ -31,6 +31,8 @@ class Status:
     change_seq: int
     last_success_at: str | None
     quarantined: int
+    withheld: int
+    comparing: bool
 
     def as_dict(self) -> dict[str, object]:
         """Return the fields by name."""
@@ -49,6 +51,12 @@ class Status:
         ]
         if self.quarantined:
             lines.append(f"quarantine   rows that could not be indexed: {self.quarantined}")
+        if self.withheld:
+            lines.append(
+                f"deletes      {self.withheld} deletes are withheld; see `syncer confirm-deletes`"
+            )
+        if self.comparing:
+            lines.append("comparison   both stores are still to be compared row by row")
         return "\n".join(lines)
 
     def _state(self) -> str:
@@ -59,24 +67,27 @@ class Status:
             return f"{self.pending} {'changes' if self.walked else 'rows of the walk'} behind{age}"
         if age:
             return f"expired rows are still to be taken out{age}"
-        return "all changes are served, but not every row could be indexed"
+        return "all changes are served, but the collection is not equal to the table"
 
 
 def status(settings: Settings) -> Status:
     """Return how far the serving generation has got. Asks neither target nor embedder."""
-    with compose.opened(settings) as sides:
+    with opening.opened(settings) as sides:
         known = sides.store.serving(sides.alias)
         now = utc_now()
         pending = sides.source.pending(known.position) if known else None
-        idle = bool(known and known.serving and sides.source.is_idle(known.position, now))
+        idle = bool(known and known.serving and sides.source.is_caught_up(known.position, now))
         quarantined = len(sides.store.quarantine(known.generation)) if known else 0
+        state = sides.store.bind(known.generation) if known else None
+        withheld = len(state.withheld()) if state else 0
+        comparing = bool(state and state.reconciling())
         oldest = sides.source.oldest_change(known.position, now) if known and not idle else None
     return Status(
         collection=sides.alias,
         generation=known.generation if known else None,
         database=str(settings.source.database),
         table=settings.source.table,
-        caught_up=idle and quarantined == 0,
+        caught_up=idle and not (quarantined or withheld or comparing),
         pending=pending,
         walked=bool(known and known.position.walked),
         lag_seconds=_age(oldest),
@@ -84,6 +95,8 @@ def status(settings: Settings) -> Status:
         change_seq=known.position.change_seq if known else 0,
         last_success_at=known.last_success_at if known else None,
         quarantined=quarantined,
+        withheld=withheld,
+        comparing=comparing,
     )
 
 

@@ -17,8 +17,8 @@ from syncer.settings.sections import (
     Settings,
     SourceSettings,
     SyncSettings,
-    TargetSettings,
 )
+from syncer.settings.target import TargetSettings
 
 __all__ = [
     "CONFIG_VARIABLE",

@@ -6,13 +6,21 @@ import hashlib
 import json
 from pathlib import Path
 
-from syncer.settings.sections import Section, Settings
+from syncer.settings.base import Section
+from syncer.settings.sections import Settings
 
 _DIGITS = 16  # hexadecimal; 64 bits are plenty to tell two versions of one file apart
 
 _TARGET = {"url", "path", "collection", "document_key", "metadata_key", "vector"}
 _NOT_IN_VECTORS = {"threads", "token_budget", "cache_dir"}
-_ROWS = {"table", "key", "content", "metadata", "where", "expires_at", "deleted"}
+_ROWS = {
+    *("table", "key", "content", "metadata", "where", "expires_at", "deleted"),
+    "max_content_bytes",
+    "invalid_utf8",
+    "json_columns",
+    "changes",
+    "updated_at",
+}
 _PAYLOAD = {"document_key", "metadata_key"}
 
 
@@ -20,7 +28,7 @@ def digest(settings: Settings) -> str:
     """Return 16 hex digits over all that decides rows, texts, target and vectors; no secrets."""
     return _hash(
         {
-            "source": _plain(settings.source, exclude={"busy_timeout"}),
+            "source": _plain(settings.source, exclude={"busy_timeout", "repair_triggers"}),
             "target": _plain(settings.target, include=_TARGET),
             "embed": _plain(settings.embed, exclude=_NOT_IN_VECTORS),
         }

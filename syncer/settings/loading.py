@@ -17,6 +17,7 @@ from syncer.settings.layers import (
     option_layer,
     variable_layer,
 )
+from syncer.settings.places import default_state
 from syncer.settings.problems import line, shown, variable_name
 from syncer.settings.reference import requirement
 from syncer.settings.sections import FIELDS, SECTIONS, Settings
@@ -69,7 +70,7 @@ def load(
     problems += [*found, *unreadable]
     if problems or settings is None:
         raise _refusal(problems)
-    return _completed(settings, key)
+    return _completed(settings, key, environ)
 
 
 def _validated(
@@ -137,7 +138,7 @@ def _refusal(problems: list[str]) -> SettingsError:
     )
 
 
-def _completed(settings: Settings, key: SecretStr | None) -> Settings:
+def _completed(settings: Settings, key: SecretStr | None, environ: Mapping[str, str]) -> Settings:
     """Fill in the defaults that follow from other settings, and the key from its file."""
     target = settings.target
     changes: dict[str, object] = {}
@@ -150,4 +151,9 @@ def _completed(settings: Settings, key: SecretStr | None) -> Settings:
             index.replace("metadata.", f"{target.metadata_key}.", 1)
             for index in target.payload_indexes
         )
-    return settings.model_copy(update={"target": target.model_copy(update=changes)})
+    source = settings.source
+    if source.changes != "log" and source.state is None:
+        source = source.model_copy(update={"state": default_state(source.database, environ)})
+    return settings.model_copy(
+        update={"source": source, "target": target.model_copy(update=changes)}
+    )

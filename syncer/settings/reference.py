@@ -10,7 +10,8 @@ from typing import Annotated, Literal, get_args, get_origin
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
-from syncer.settings.sections import CANONICAL_DEFAULTS, CANONICAL_TABLE, SECTIONS
+from syncer.settings.base import CANONICAL_DEFAULTS, CANONICAL_TABLE
+from syncer.settings.sections import SECTIONS
 
 _NOUNS: dict[object, str] = {
     bool: "true or false",
@@ -21,7 +22,10 @@ _NOUNS: dict[object, str] = {
     Path: "a path",
     SecretStr: "text",
 }
-_ELSEWHERE = {"target.path": "folder `qdrant` beside the database"}
+_ELSEWHERE = {
+    "target.path": "folder `qdrant` beside the database",
+    "source.state": "`NAME.syncer.db` beside the database",
+}
 
 
 def requirement(info: FieldInfo) -> str:

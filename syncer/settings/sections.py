@@ -6,68 +6,36 @@ The models decide types, bounds and defaults; a field's description is its meani
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Literal
 
 from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
     Field,
-    SecretStr,
     ValidationInfo,
     field_validator,
     model_validator,
 )
 
-from syncer.settings.checks import (
-    absent_if_blank,
-    collection_name,
-    columns,
-    no_uri,
-    path_from_text,
-    payload_key,
-    reaches_loopback,
-    secret_from_text,
-    some_text,
-    tuple_from_list,
-    web_address,
+from syncer.settings.base import (
+    CANONICAL_DEFAULTS,
+    CANONICAL_TABLE,
+    DAY,
+    GIB,
+    HOUR,
+    KIB,
+    MIB,
+    Columns,
+    FilePath,
+    OptionalInt,
+    OptionalPath,
+    OptionalText,
+    Prefix,
+    Section,
+    Text,
 )
-
-KIB = 1024
-MIB = 1024 * KIB
-GIB = 1024 * MIB
-HOUR = 3600  # seconds
-DAY = 24 * HOUR
-
-CANONICAL_TABLE = "memory_events"
-CANONICAL_DEFAULTS: dict[str, object] = {
-    "metadata": ("agent", "scope", "source", "importance", "created_at", "metadata"),
-    "expires_at": "expires_at",
-    "deleted": "superseded_by IS NOT NULL OR deleted_by IS NOT NULL",
-}
-"""What is known of the table that ``syncer init`` makes, and of no other."""
-
-Text = Annotated[str, AfterValidator(some_text)]
-OptionalText = Annotated[Text | None, BeforeValidator(absent_if_blank)]
-OptionalInt = Annotated[int | None, BeforeValidator(absent_if_blank)]
-FilePath = Annotated[Path, BeforeValidator(path_from_text)]
-OptionalPath = Annotated[FilePath | None, BeforeValidator(absent_if_blank)]
-Columns = Annotated[tuple[str, ...], BeforeValidator(tuple_from_list), AfterValidator(columns)]
-PayloadKey = Annotated[str, AfterValidator(payload_key)]
-Prefix = str  # a blank at its end belongs to it, and an empty one is none
-
-
-class Section(BaseModel):
-    """A section: frozen, strict about types, without room for unknown keys."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(
-        frozen=True,
-        strict=True,
-        extra="forbid",
-        allow_inf_nan=False,
-        hide_input_in_errors=True,
-    )
+from syncer.settings.checks import (
+    no_uri,
+)
+from syncer.settings.target import TargetSettings
 
 
 class SourceSettings(Section):
@@ -82,6 +50,9 @@ class SourceSettings(Section):
     metadata: Columns = Field(
         default=(), description="Columns that go along as metadata; JSON columns become objects."
     )
+    json_columns: Columns = Field(
+        default=(), description="Metadata columns that hold JSON but are not declared so."
+    )
     where: OptionalText = Field(
         default=None, description="SQL expression; rows for which it does not hold stay out."
     )
@@ -91,7 +62,32 @@ class SourceSettings(Section):
     deleted: OptionalText = Field(
         default=None, description="SQL expression; rows for which it holds count as deleted."
     )
-    changes: Literal["log"] = Field(default="log", description="How changes are learned of.")
+    changes: Literal["log", "updated_at", "append_only"] = Field(
+        default="log", description="How changes are learned of."
+    )
+    updated_at: OptionalText = Field(
+        default=None,
+        validate_default=True,
+        description='Column with the time of a row\'s last change, for `changes = "updated_at"`.',
+    )
+    look_back: float = Field(
+        default=120.0,
+        ge=0,
+        le=7 * DAY,
+        description="Seconds for which a changed row is read again.",
+    )
+    state: OptionalPath = Field(
+        default=None, description="File of syncer's own state, where changes are not logged."
+    )
+    repair_triggers: bool = Field(
+        default=True, description="Put triggers back that somebody took away, and compare all rows."
+    )
+    invalid_utf8: Literal["replace", "quarantine"] = Field(
+        default="replace", description="What to do with a text that is not UTF-8."
+    )
+    max_content_bytes: int = Field(
+        default=MIB, ge=KIB, le=GIB, description="Bytes of a row's text; larger rows stay out."
+    )
     busy_timeout: float = Field(
         default=60.0, ge=0, le=HOUR, description="Seconds to wait for a locked database, in all."
     )
@@ -120,98 +116,19 @@ class SourceSettings(Section):
             raise ValueError("must name at least one column")
         return value
 
-    @field_validator("changes", mode="before")
+    @field_validator("updated_at")
     @classmethod
-    def _other_modes_come_later(cls, value: object) -> object:
-        if value in ("updated_at", "append_only"):
-            raise ValueError('comes in a later version; must be "log"')
+    def _stamps_need_a_column(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is None and info.data.get("changes") == "updated_at":
+            raise ValueError('must name the change column, since source.changes = "updated_at"')
         return value
 
-
-class TargetSettings(Section):
-    """[target]: the Qdrant collection, and how it is written."""
-
-    collection: Annotated[str, AfterValidator(collection_name)] = Field(
-        default="memory", description="Name under which readers find the collection (an alias)."
-    )
-    path: OptionalPath = Field(
-        default=None, description="Folder of the embedded Qdrant; excludes `url`."
-    )
-    api_key: SecretStr | None = Field(
-        default=None, description="Qdrant's API key; better given by variable or `api_key_file`."
-    )
-    api_key_file: OptionalPath = Field(
-        default=None, description="File that holds the API key; excludes `api_key`."
-    )
-    allow_insecure_key: bool = Field(
-        default=False, description="Send the API key over plain HTTP to another machine."
-    )
-    url: OptionalText = Field(
-        default=None, description="Address of a Qdrant server, `http(s)://host:port`."
-    )
-    grpc: bool = Field(default=False, description="Use gRPC instead of REST.")
-    timeout: float = Field(
-        default=30.0, ge=0.1, le=HOUR, description="Seconds until a request is given up."
-    )
-    batch_points: int = Field(default=256, ge=1, le=10_000, description="Points per write.")
-    batch_bytes: int = Field(
-        default=8 * MIB, ge=64 * KIB, le=31 * MIB, description="Serialised bytes per write."
-    )
-    document_key: PayloadKey = Field(
-        default="document", description="Payload key of a chunk's text."
-    )
-    metadata_key: PayloadKey = Field(default="metadata", description="Payload key of the metadata.")
-    vector: OptionalText = Field(
-        default=None, description="Name of the dense vector; by default made from the model's."
-    )
-    payload_indexes: Columns = Field(
-        default=("metadata.agent", "metadata.scope"),
-        description="Payload fields to index, besides `_sync.row`.",
-    )
-    lock_wait: float = Field(
-        default=30.0, ge=0, le=HOUR, description="Seconds to wait for another instance's lock."
-    )
-    check_interval: float = Field(
-        default=300.0, ge=0, le=DAY, description="Seconds until an idle run looks at Qdrant again."
-    )
-    retry_budget: float = Field(
-        default=60.0, ge=0, le=HOUR, description="Seconds for which a failed request is repeated."
-    )
-
-    @field_validator("api_key", mode="before")
+    @field_validator("state")
     @classmethod
-    def _api_key_fits_a_header(cls, value: object) -> object:
-        return secret_from_text(value) if isinstance(value, str) else value
-
-    @field_validator("metadata_key")
-    @classmethod
-    def _payload_keys_differ(cls, value: str, info: ValidationInfo) -> str:
-        if value == info.data.get("document_key", "document"):
-            raise ValueError("must not be target.document_key")
-        return value
-
-    @field_validator("api_key_file")
-    @classmethod
-    def _one_api_key(cls, value: Path | None, info: ValidationInfo) -> Path | None:
-        if value and info.data.get("api_key"):
-            raise ValueError("excludes target.api_key; leave one of them out, or set it to nothing")
-        return value
-
-    @field_validator("url")
-    @classmethod
-    def _url_fits_the_rest(cls, value: str | None, info: ValidationInfo) -> str | None:
-        if value is None:
-            return None
-        web_address(value)
-        if info.data.get("path"):
-            raise ValueError("excludes target.path; leave one of them out, or set it to nothing")
-        has_key = info.data.get("api_key") or info.data.get("api_key_file")
-        plain = value.lower().startswith("http:") and not reaches_loopback(value)
-        if has_key and plain and not info.data.get("allow_insecure_key", True):
-            raise ValueError(
-                "would send the API key unencrypted; must be https, or a loopback address,"
-                " or target.allow_insecure_key must be true"
-            )
+    def _state_is_not_the_database(cls, value: Path | None, info: ValidationInfo) -> Path | None:
+        database = info.data.get("database")
+        if value is not None and database and value.resolve() == database.resolve():
+            raise ValueError("must not be source.database, which is only read")
         return value
 
 
@@ -250,6 +167,12 @@ class SyncSettings(Section):
     window_rows: int = Field(default=500, ge=1, le=100_000, description="Rows per window.")
     window_bytes: int = Field(
         default=4 * MIB, ge=64 * KIB, le=GIB, description="Bytes of text per window."
+    )
+    max_deletes: int = Field(
+        default=20, ge=0, le=10**9, description="Rows that may go at once, whatever their share."
+    )
+    max_delete_share: float = Field(
+        default=0.2, ge=0, le=1, description="Share of the indexed rows that may go at once."
     )
 
 

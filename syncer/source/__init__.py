@@ -1,7 +1,19 @@
 """The source: one SQLite table, read in short transactions; nothing here is written or hashed."""
 
+from syncer.source.append import AppendSource
+from syncer.source.collector import Limits
 from syncer.source.database import BUSY_SLICE, open_readonly
-from syncer.source.feed import Limits, LogSource
+from syncer.source.feed import LogSource
+from syncer.source.stamped import StampedSource, Stamps
 from syncer.table import TableSpec
 
-__all__ = ["BUSY_SLICE", "Limits", "LogSource", "TableSpec", "open_readonly"]
+__all__ = [
+    "BUSY_SLICE",
+    "AppendSource",
+    "Limits",
+    "LogSource",
+    "StampedSource",
+    "Stamps",
+    "TableSpec",
+    "open_readonly",
+]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
@@ -33,6 +35,35 @@ def open_readonly(path: Path, busy: float = BUSY_SLICE) -> sqlite3.Connection:
             connection.close()
             raise
     return connection
+
+
+@dataclass(frozen=True, slots=True)
+class FileMark:
+    """Which file a path led to: device and inode. Another one in its place is another database."""
+
+    path: Path
+    device: int
+    inode: int
+
+    @classmethod
+    def of(cls, path: Path) -> FileMark:
+        """Return the mark of the file at `path` now. Raises SourceError if there is none."""
+        try:
+            found = path.stat()
+        except OSError as error:
+            raise SourceError(
+                f"the database {path} is not there any more: {error.strerror}",
+                hint="Nothing was taken for deleted. Put it back, or correct source.database.",
+            ) from error
+        return cls(path, found.st_dev, found.st_ino)
+
+    def check(self) -> None:
+        """Raise SourceError if the path leads to another file by now, or to none."""
+        if FileMark.of(self.path) != self:
+            raise SourceError(
+                f"{self.path} was replaced by another file while it was open",
+                hint="Nothing was taken for deleted. Run again: the new file is checked first.",
+            )
 
 
 @contextmanager
@@ -68,7 +99,7 @@ def translate(error: sqlite3.Error, path: Path) -> SyncerError:
         return SourceError(
             f"{path} is not a SQLite database", hint="Correct source.database in the settings."
         )
-    if code == sqlite3.SQLITE_CANTOPEN:
+    if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
         return SourceError(
             f"the database {path} cannot be opened: {error}",
             hint="syncer must be able to read it and, with a write-ahead log, to write to its "
@@ -78,12 +109,19 @@ def translate(error: sqlite3.Error, path: Path) -> SyncerError:
 
 
 def _check_file(path: Path) -> None:
-    if not path.exists():
+    try:
+        found = path.stat()
+    except FileNotFoundError:
         raise SourceError(
             f"there is no database at {path}",
             hint="Correct source.database in the settings, or run `syncer init` to make one.",
-        )
-    if path.is_file() and path.stat().st_size == 0:
+        ) from None
+    except OSError as error:
+        raise SourceError(
+            f"the database {path} cannot be reached: {error.strerror}",
+            hint="Give syncer access to the folder, or correct source.database.",
+        ) from error
+    if stat.S_ISREG(found.st_mode) and found.st_size == 0:
         raise SourceError(
             f"{path} is empty and not an initialised database",
             hint="Run `syncer init`, or correct source.database in the settings.",

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from syncer.errors import IdentityError, SchemaError, SyncerError
-from syncer.keys import Key, RawText, decode_key, encode_key
+from syncer.keys import Key, decode_key, encode_key
 from syncer.model import Position, Row, Window
-from syncer.source.database import BUSY_SLICE, open_readonly, snapshot, translated
+from syncer.source import filesystem
+from syncer.source.collector import Collector, Limits
+from syncer.source.database import BUSY_SLICE, FileMark, open_readonly, snapshot, translated
+from syncer.source.departures import Departures
+from syncer.source.order import key_order
 from syncer.source.queries import Queries
 from syncer.table import (
     Columns,
@@ -17,15 +23,8 @@ from syncer.table import (
     is_reusable_key,
     json_columns,
     reused_key_warning,
+    with_all_columns,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How much one window may hold: rows, and bytes of content and metadata."""
-
-    rows: int = 500
-    size: int = 4 * 2**20
 
 
 class LogSource:
@@ -42,15 +41,17 @@ class LogSource:
         self._spec = spec
         self._limits = limits or Limits()
         self._connection = open_readonly(path, busy)
+        self._file = FileMark.of(path)
         try:
             with translated(path):
+                self._spec = spec = with_all_columns(self._connection, spec)
                 self.columns: Columns = check_table(self._connection, spec)
                 self._check_log()
+                self._queries = Queries(spec, key_order(self._connection, spec))
         except SyncerError:
             self._connection.close()
             raise
         self.json_columns = json_columns(self.columns, spec)
-        self._queries = Queries(spec)
 
     def close(self) -> None:
         """Close the connection."""
@@ -58,7 +59,10 @@ class LogSource:
 
     def warnings(self) -> list[str]:
         """Return what is risky about the table, in words."""
-        return [reused_key_warning(self._spec)] if is_reusable_key(self.columns, self._spec) else []
+        found = filesystem.warning(self._path)
+        if is_reusable_key(self.columns, self._spec):
+            found.append(reused_key_warning(self._spec))
+        return found
 
     def head(self) -> int:
         """Return the last sequence number that the change log has given, 0 if none.
@@ -70,12 +74,16 @@ class LogSource:
 
     def is_idle(self, position: Position, now: str) -> bool:
         """Say whether nothing has changed or expired since `position`, by two index look-ups."""
-        with snapshot(self._connection, self._path):
+        with self._snapshot():
             return (
                 position.walked
                 and self._head() == position.change_seq
                 and not self._has_expired(position, now)
             )
+
+    def is_caught_up(self, position: Position, now: str) -> bool:
+        """Say whether everything that is known to have changed is in the target."""
+        return self.is_idle(position, now)
 
     def next_expiry(self, now: str) -> str | None:
         """Return when the next row expires after `now`, or None."""
@@ -87,7 +95,7 @@ class LogSource:
 
     def pending(self, position: Position) -> int:
         """Return how many changes of the log are past `position`, and how many rows of the walk."""
-        with snapshot(self._connection, self._path):
+        with self._snapshot():
             changes = self._head() - position.change_seq
             if position.walked:
                 return changes
@@ -97,7 +105,7 @@ class LogSource:
 
     def oldest_change(self, position: Position, now: str) -> str | None:
         """Return when the oldest change past `position` was made, or its row expired."""
-        with snapshot(self._connection, self._path):
+        with self._snapshot():
             found = self._connection.execute(
                 self._queries.oldest_change, (position.change_seq,)
             ).fetchone()
@@ -113,9 +121,18 @@ class LogSource:
         with translated(self._path):
             return int(self._connection.execute(self._queries.count_in_scope).fetchone()[0])
 
+    def rows(self, keys: Sequence[Key], now: str) -> tuple[Row, ...]:
+        """Return the rows with these keys as they are now, absent ones too."""
+        with self._snapshot():
+            return tuple(self._row(key, now) for key in dict.fromkeys(keys))
+
+    def gone(self, position: Position, *, head: int) -> Iterator[list[Key]]:
+        """Yield, in pages, the keys up to `head` whose rows are gone or out of scope."""
+        return Departures(self._connection, self._queries, self._snapshot).pages(position, head)
+
     def read(self, position: Position, *, head: int, now: str) -> Window:
         """Return the rows to look at next; see ``syncer.ports.Source``."""
-        with snapshot(self._connection, self._path):
+        with self._snapshot():
             return self._read(position, head, now)
 
     def _read(self, position: Position, head: int, now: str) -> Window:
@@ -129,7 +146,7 @@ class LogSource:
             )
         if position.expired_to is not None and now < position.expired_to:
             return self._step_back(position, now)
-        window = _Collector(self._limits)
+        window = Collector(self._limits)
         position = self._serve_log(position, min(head, latest), now, window)
         position = self._serve_expired(position, now, window)
         position = self._walk(position, now, window)
@@ -147,7 +164,7 @@ class LogSource:
             following = replace(following, last_id=None, walked=False)
         return Window((), following, more=True)
 
-    def _serve_log(self, position: Position, head: int, now: str, window: _Collector) -> Position:
+    def _serve_log(self, position: Position, head: int, now: str, window: Collector) -> Position:
         """Add the rows that changed; the position moves behind the last change served."""
         entries = self._connection.execute(
             self._queries.changes, (position.change_seq, head, self._limits.rows)
@@ -167,7 +184,7 @@ class LogSource:
             window.cut = True
         return replace(position, change_seq=served)
 
-    def _serve_expired(self, position: Position, now: str, window: _Collector) -> Position:
+    def _serve_expired(self, position: Position, now: str, window: Collector) -> Position:
         """Add the rows that expired since the last check: whole groups of equal times."""
         if self._spec.expires_at is None or position.expired_to is None:
             return replace(position, expired_to=now)
@@ -180,17 +197,19 @@ class LogSource:
         keys = self._connection.execute(self._queries.expired, (position.expired_to, end))
         for key in keys.fetchall():
             if key not in window.rows:
-                window.add(Row(key))
+                window.add(Row(key, expired=True))
         window.cut = window.cut or edge is not None
         return replace(position, expired_to=end)
 
-    def _walk(self, position: Position, now: str, window: _Collector) -> Position:
-        """Fill up with the rows behind the walk's last key, in the order of the key."""
+    def _walk(
+        self, position: Position, now: str, window: Collector, until: Key | None = None
+    ) -> Position:
+        """Fill up with the rows behind the walk's last key, up to `until`, in key order."""
         if position.walked or window.full:
             return position
         after = decode_key(position.last_id) if position.last_id is not None else None
         room, seen = window.room, 0
-        cursor = self._connection.execute(*self._queries.walk(after, now, room))
+        cursor = self._connection.execute(*self._queries.walk(after, now, room, until))
         last = position.last_id
         try:
             for record in cursor:
@@ -207,10 +226,18 @@ class LogSource:
             cursor.close()
         return replace(position, last_id=last)
 
+    @contextmanager
+    def _snapshot(self) -> Iterator[None]:
+        self._file.check()
+        with snapshot(self._connection, self._path):
+            yield
+
     def _row(self, key: Key, now: str) -> Row:
         """Return the row as it is now; absent if there is none with this key."""
         record = self._connection.execute(*self._queries.one(key, now)).fetchone()
-        return self._queries.row(record) if record else Row(key)
+        row = self._queries.row(record) if record else Row(key)
+        same = encode_key(row.key) == encode_key(key)  # where 1 is asked for, 1.0 is found as well
+        return row if same else Row(key)
 
     def _check_log(self) -> None:
         found = self._connection.execute(
@@ -219,7 +246,7 @@ class LogSource:
         if found is None:
             raise SchemaError(
                 f"table {self._spec.table} in {self._path} has no change log",
-                hint="Run `syncer init` to make or complete the canonical schema.",
+                hint="Run `syncer attach` to add one; for the table memory_events `syncer init`.",
             )
 
     def _head(self) -> int:
@@ -234,31 +261,3 @@ class LogSource:
             return False
         span = (min(position.expired_to, now), max(position.expired_to, now), 0)
         return self._connection.execute(self._queries.expiry_edge, span).fetchone() is not None
-
-
-class _Collector:
-    """Gathers a window's rows by key until it is full."""
-
-    def __init__(self, limits: Limits) -> None:
-        self.rows: dict[Key, Row] = {}
-        self.cut = False  # whether something was left for the next window
-        self._limits = limits
-        self._size = 0
-
-    @property
-    def room(self) -> int:
-        return max(0, self._limits.rows - len(self.rows))
-
-    @property
-    def full(self) -> bool:
-        return self.room == 0 or self._size >= self._limits.size
-
-    def add(self, row: Row) -> None:
-        self.rows[row.key] = row
-        self._size += _size(row.content) + sum(_size(value) for value in row.metadata.values())
-
-
-def _size(value: object) -> int:
-    if isinstance(value, RawText):
-        return len(value.data)
-    return len(value) if isinstance(value, (str, bytes)) else 8

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from syncer.keys import Key, KeyPart, RawText
+from syncer.keys import Key
 from syncer.model import Row
+from syncer.source.expiry import Expiry
+from syncer.source.order import KeyOrder, bound, mark, plain_order
 from syncer.table import TableSpec, quote
+
+__all__ = ["Queries", "bound", "mark"]
 
 
 class Queries:
     """The statements for one table."""
 
-    def __init__(self, spec: TableSpec) -> None:
+    def __init__(self, spec: TableSpec, order: KeyOrder | None = None) -> None:
         self._spec = spec
+        self._order = order or plain_order(spec)
+        self._terms = self._order.terms
+        self._expiry = Expiry(spec)
         self._table = f"{quote(spec.table)} AS t"
         self._key = [f"t.{quote(name)}" for name in spec.key]
         self._select = (
@@ -28,24 +35,45 @@ class Queries:
         )
         self.oldest_change = f"SELECT changed_at FROM {log} WHERE seq > ? ORDER BY seq LIMIT 1"
         self.count_in_scope = f"SELECT count(*) FROM {self._table} WHERE {self._members()}"
-        expiry = f"t.{quote(spec.expires_at or '')}"
-        within = f"FROM {self._table} WHERE {expiry} > ? AND {expiry} <= ?"
-        self.expired = f"SELECT {', '.join(self._key)} {within} ORDER BY {expiry}"
-        self.expiry_edge = f"SELECT {expiry} {within} ORDER BY {expiry} LIMIT 1 OFFSET ?"
-        self.next_expiry = f"SELECT min({expiry}) FROM {self._table} WHERE {expiry} > ?"
+        descending = ", ".join(f"{term} DESC" for term in self._terms)
+        self.last_key = (
+            f"SELECT {', '.join(self._key)} FROM {self._table} ORDER BY {descending} LIMIT 1"
+        )
+        stamp, within = self._expiry.stamp, f"FROM {self._table} WHERE {self._expiry.within}"
+        self.expired = f"SELECT {', '.join(self._key)} {within} ORDER BY {stamp}"
+        self.expiry_edge = f"SELECT {stamp} {within} ORDER BY {stamp} LIMIT 1 OFFSET ?3"
+        self.next_expiry = self._expiry.next_after(self._table)
 
     def one(self, key: Key, now: str) -> tuple[str, Sequence[object]]:
         """Return the query for one row by its key, byte for byte."""
-        matches = " AND ".join(
-            f"{name} = {_mark(part)} COLLATE BINARY"
-            for name, part in zip(self._key, key, strict=True)
-        )
-        return f"{self._select} WHERE {matches}", (*self._scope_values(now), *_bound(key))
+        matches, values = self._order.matches(key)
+        return f"{self._select} WHERE {matches}", (*self._scope_values(now), *values)
 
-    def walk(self, after: Key | None, now: str, limit: int) -> tuple[str, Sequence[object]]:
-        """Return the query for the rows behind `after` in the order of the key."""
+    def is_member(self, key: Key) -> tuple[str, Sequence[object]]:
+        """Return the query that finds a row by its key if it is in scope, expired or not."""
+        matches, values = self._order.matches(key)
+        return f"SELECT 1 FROM {self._table} WHERE {matches} AND {self._members()}", values
+
+    def outsiders(self, after: Key | None, limit: int) -> tuple[str, Sequence[object]]:
+        """Return the query for the keys behind `after` whose rows are out of scope."""
         behind, values = self._behind(after)
-        order = ", ".join(self._key)
+        keys = ", ".join(self._key)
+        sql = (
+            f"SELECT {keys} FROM {self._table} WHERE {behind} AND NOT ({self._members()}) "
+            f"ORDER BY {', '.join(self._terms)} LIMIT ?"
+        )
+        return sql, (*values, limit)
+
+    def walk(
+        self, after: Key | None, now: str, limit: int, until: Key | None = None
+    ) -> tuple[str, Sequence[object]]:
+        """Return the query for the rows behind `after`, up to `until`, in the order of the key."""
+        behind, values = self._behind(after)
+        order = ", ".join(self._terms)
+        if until is not None:
+            marks = ", ".join(mark(part) for part in until)
+            behind = f"{behind} AND coalesce(({order}) <= ({marks}), 1)"  # NULL comes first
+            values = (*values, *bound(until))
         sql = f"{self._select} WHERE {behind} ORDER BY {order} LIMIT ?"
         return sql, (*self._scope_values(now), *values, limit)
 
@@ -53,6 +81,12 @@ class Queries:
         """Return the query for the number of rows behind `after`."""
         behind, values = self._behind(after)
         return f"SELECT count(*) FROM {self._table} WHERE {behind}", values
+
+    def reaches(self, key: Key) -> tuple[str, Sequence[object]]:
+        """Return the query that finds a row if there is one with this key or behind it."""
+        keys, marks = ", ".join(self._terms), ", ".join(mark(part) for part in key)
+        sql = f"SELECT 1 FROM {self._table} WHERE ({keys}) >= ({marks}) LIMIT 1"
+        return sql, bound(key)
 
     def row(self, record: Sequence[object]) -> Row:
         """Return the row that a record of ``one`` or ``walk`` describes."""
@@ -63,11 +97,7 @@ class Queries:
         return Row(key, present=True, content=content, metadata=metadata) if in_scope else Row(key)
 
     def _behind(self, after: Key | None) -> tuple[str, Sequence[object]]:
-        if after is None:
-            return "1", ()
-        names = ", ".join(self._key)
-        marks = ", ".join(_mark(part) for part in after)
-        return f"({names}) > ({marks})", _bound(after)
+        return self._order.behind(after)
 
     def _content(self) -> str:
         if self._spec.content.isidentifier():
@@ -85,17 +115,7 @@ class Queries:
     def _in_scope(self) -> str:
         if self._spec.expires_at is None:
             return self._members()
-        expiry = f"t.{quote(self._spec.expires_at)}"
-        return f"{self._members()} AND ({expiry} IS NULL OR {expiry} > ?)"
+        return f"{self._members()} AND {self._expiry.is_ahead('?')}"
 
     def _scope_values(self, now: str) -> tuple[str, ...]:
         return () if self._spec.expires_at is None else (now,)
-
-
-def _mark(part: KeyPart) -> str:
-    # Bytes bind as a BLOB, which never equals a TEXT of the same bytes.
-    return "CAST(? AS TEXT)" if isinstance(part, RawText) else "?"
-
-
-def _bound(key: Key) -> tuple[object, ...]:
-    return tuple(part.data if isinstance(part, RawText) else part for part in key)

@@ -1,19 +1,23 @@
-"""Position, tokens and quarantine of one generation."""
+"""Position and tokens of one generation."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from syncer.errors import IdentityError, PositionMovedError
-from syncer.model import Position, Quarantined
+from syncer.keys import Key
+from syncer.model import Outcome, Position
 from syncer.state.database import StateDatabase
 from syncer.state.records import POSITION_COLUMNS, position_from, position_values
+from syncer.state.rowbook import RowBook
+from syncer.table import quote
 
 _POSITION = ", ".join(POSITION_COLUMNS)
+_SET_POSITION = ", ".join(f"{column} = ?" for column in POSITION_COLUMNS)
+_AT_POSITION = " AND ".join(f"{column} IS ?" for column in POSITION_COLUMNS)
 _THIS = "WHERE generation = ?"
-_QUOTE = '"'
 
 
 def utc_now() -> str:
@@ -22,12 +26,13 @@ def utc_now() -> str:
 
 
 class GenerationState:
-    """Position, tokens and quarantine of one generation; see ``syncer.ports.State``."""
+    """Position, tokens and book-keeping of one generation; see ``syncer.ports.State``."""
 
     def __init__(self, database: StateDatabase, generation: str, now: Callable[[], str]) -> None:
         self._database = database
         self._now = now
         self._generation = generation
+        self._book = RowBook(database, generation)
         self._writer = secrets.token_hex(8)
         self._own_token: str | None = None
         self._own_position: Position | None = None
@@ -64,10 +69,14 @@ class GenerationState:
         return self._own_token is not None and row[0] == self._own_token
 
     def begin_token(self, token: str, carried: str | None) -> None:
-        """Note `token` as pending, and `carried` as the one that the collection has now."""
+        """Note `token` as pending, and `carried` as the one that the collection has now.
+
+        Points are written from here on; their number is not known until the run has ended.
+        """
         with self._database.transaction():
             self._database.execute(
-                f"UPDATE syncer_generations SET token = ?, pending_token = ? {_THIS}",
+                "UPDATE syncer_generations SET token = ?, pending_token = ?, points = NULL "
+                f"{_THIS}",
                 (carried, token, *self._key),
             )
 
@@ -80,19 +89,64 @@ class GenerationState:
             )
         self._own_token = token
 
-    def commit(
-        self, old: Position, new: Position, quarantined: Sequence[Quarantined], rows: Sequence[str]
-    ) -> None:
-        """Record and release quarantined rows and move the position, in one transaction."""
-        released = self._released(rows, quarantined)
-        if old == new and not quarantined and not released:
-            return
+    def commit(self, old: Position, new: Position, outcome: Outcome) -> int:
+        """Record `outcome` and move the position, in one transaction."""
+        settled = set(outcome.settled) - {item.row for item in outcome.quarantined}
+        if old == new and outcome.is_empty and not self._book.holds_any(settled):
+            return 0
+        now = self._now()
         with self._database.transaction():
             self._move(old, new)
-            self._record(quarantined)
-            self._release(released)
+            found = self._book.quarantine(outcome.quarantined, now)
+            self._book.withhold(outcome.withheld, now)
+            self._book.release(settled)
+            self._book.count(outcome.indexed, outcome.removed, now)
             self._prune()
         self._own_position = new
+        return found
+
+    def due(self, now: str) -> list[Key]:
+        """Return the quarantined rows that are to be tried again now."""
+        return self._book.due(now)
+
+    def withheld(self) -> list[Key]:
+        """Return the rows whose deletion is withheld."""
+        return self._book.withheld()
+
+    def deletes_since(self, moment: str) -> int:
+        """Return how many rows were taken out since then that nobody had announced."""
+        return self._book.deletes_since(moment)
+
+    def rows(self) -> int:
+        """Return how many rows the target holds, as far as the state has kept count."""
+        return int(str(self._column("rows") or 0))
+
+    def reconciling(self) -> bool:
+        """Say whether both stores are still to be compared key by key."""
+        return bool(self._column("reconcile"))
+
+    def reconciled(self) -> None:
+        """Note that they were compared."""
+        self._set("reconcile", 0)
+
+    def points(self) -> int | None:
+        """Return the target's count of points after the last run that ended well, if it did."""
+        found = self._column("points")
+        return found if isinstance(found, int) else None
+
+    def note_points(self, points: int) -> None:
+        """Note how many points the target has now that a run ends well."""
+        if self.points() != points:
+            self._set("points", points)
+
+    def _column(self, name: str) -> object:
+        return self._database.one(f"SELECT {name} FROM syncer_generations {_THIS}", self._key)[0]
+
+    def _set(self, name: str, value: object) -> None:
+        with self._database.transaction():
+            self._database.execute(
+                f"UPDATE syncer_generations SET {name} = ? {_THIS}", (value, *self._key)
+            )
 
     @property
     def _key(self) -> tuple[str]:
@@ -100,9 +154,8 @@ class GenerationState:
 
     def _move(self, old: Position, new: Position) -> None:
         moved = self._database.execute(
-            "UPDATE syncer_generations SET last_id = ?, change_seq = ?, walked = ?, "
-            "expired_to = ?, last_success_at = ?, writer = ? WHERE generation = ? "
-            "AND last_id IS ? AND change_seq = ? AND walked = ? AND expired_to IS ?",
+            f"UPDATE syncer_generations SET {_SET_POSITION}, last_success_at = ?, writer = ? "
+            f"WHERE generation = ? AND {_AT_POSITION}",
             (*position_values(new), self._now(), self._writer, *self._key, *position_values(old)),
         )
         if moved != 1:
@@ -112,40 +165,15 @@ class GenerationState:
                 "See to it that one syncer runs at a time.",
             )
 
-    def _released(self, rows: Sequence[str], quarantined: Sequence[Quarantined]) -> list[str]:
-        found = self._database.rows(f"SELECT row FROM syncer_quarantine {_THIS}", self._key)
-        candidates = set(rows) - {item.row for item in quarantined} if found else set()
-        return [str(row) for (row,) in found if row in candidates]
-
-    def _record(self, quarantined: Sequence[Quarantined]) -> None:
-        now = self._now()
-        for item in quarantined:
-            updated = self._database.execute(
-                "UPDATE syncer_quarantine SET reason = ?, detail = ?, last_seen = ?, "
-                f"attempts = attempts + 1 {_THIS} AND row = ?",
-                (item.reason, item.detail, now, *self._key, item.row),
-            )
-            if updated == 0:
-                self._database.execute(
-                    "INSERT INTO syncer_quarantine (generation, row, reason, detail, first_seen, "
-                    "last_seen) VALUES (?, ?, ?, ?, ?, ?)",
-                    (*self._key, item.row, item.reason, item.detail, now, now),
-                )
-
-    def _release(self, rows: Sequence[str]) -> None:
-        for row in rows:
-            self._database.execute(
-                f"DELETE FROM syncer_quarantine {_THIS} AND row = ?", (*self._key, row)
-            )
-
     def _prune(self) -> None:
         """Drop the log's entries that every generation of the table has served."""
-        (table,) = self._database.one(
-            f"SELECT source_table FROM syncer_generations {_THIS}", self._key
-        )
-        log = f'"syncer_changes_{str(table).replace(_QUOTE, 2 * _QUOTE)}"'
+        table = self._column("source_table")
+        log = f"syncer_changes_{table}"
+        there = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+        if not self._database.rows(there, (log,)):
+            return
         self._database.execute(
-            f"DELETE FROM {log} WHERE seq <= (SELECT min(change_seq) FROM syncer_generations "
-            "WHERE source_table = ?)",
+            f"DELETE FROM {quote(log)} WHERE seq <= (SELECT min(change_seq) "
+            "FROM syncer_generations WHERE source_table = ?)",
             (table,),
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from syncer.model import Position
 
-POSITION_COLUMNS = ("last_id", "change_seq", "walked", "expired_to")
+POSITION_COLUMNS = ("last_id", "change_seq", "walked", "expired_to", "settled", "cursor")
 GENERATION_COLUMNS = (
     "generation",
     "alias",
@@ -69,16 +69,29 @@ def generation_from(row: Sequence[object]) -> Generation:
 
 def position_from(generation: str, row: Sequence[object]) -> Position:
     """Return the position that a row of ``POSITION_COLUMNS`` describes."""
-    last_id, change_seq, walked, expired_to = row
+    last_id, change_seq, walked, expired_to, settled, cursor = row
     return Position(
         generation,
-        None if last_id is None else str(last_id),
+        _text(last_id),
         int(str(change_seq)),
         bool(walked),
-        None if expired_to is None else str(expired_to),
+        _text(expired_to),
+        _text(settled),
+        _text(cursor),
     )
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
 
 
 def position_values(position: Position) -> tuple[object, ...]:
     """Return the values of ``POSITION_COLUMNS`` for `position`."""
-    return (position.last_id, position.change_seq, int(position.walked), position.expired_to)
+    return (
+        position.last_id,
+        position.change_seq,
+        int(position.walked),
+        position.expired_to,
+        position.settled,
+        position.cursor,
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 
@@ -30,6 +30,11 @@ class StateStore:
         except SyncerError:
             self._database.close()
             raise
+
+    @property
+    def path(self) -> Path:
+        """The database that holds the state."""
+        return self._database.path
 
     def close(self) -> None:
         """Close the connection."""
@@ -63,15 +68,19 @@ class StateStore:
             self._database.execute(
                 "INSERT INTO syncer_generations "
                 "(generation, alias, source_table, created_at, expired_to, change_seq) "
-                "VALUES (?, ?, ?, ?, ?, coalesce("
-                "(SELECT seq FROM sqlite_sequence WHERE name = 'syncer_changes_' || ?), 0))",
-                (generation, alias, table, self._now(), self._now(), table),
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                (generation, alias, table, self._now(), self._now(), self._log_head(table)),
             )
 
     def forget(self, generation: str) -> None:
         """Drop all that is known of a generation."""
         with self._database.transaction():
-            for table in ("syncer_generations", "syncer_quarantine"):
+            for table in (
+                "syncer_generations",
+                "syncer_quarantine",
+                "syncer_withheld",
+                "syncer_deletes",
+            ):
                 self._database.execute(f"DELETE FROM {table} WHERE generation = ?", (generation,))
 
     def serve(self, generation: str, settings_digest: str, mapping_digest: str) -> None:
@@ -100,6 +109,38 @@ class StateStore:
         """Return SQLite's count of changes to the database's schema."""
         return int(str(self._database.one("PRAGMA schema_version")[0]))
 
+    def reconcile(self, generation: str, token: str | None) -> None:
+        """Begin to compare both stores key by key, from the log's present head on.
+
+        `token` is what the collection carries; from here on it is the one that is known.
+        """
+        with self._database.transaction():
+            self._database.execute(
+                "UPDATE syncer_generations SET reconcile = 1, last_id = NULL, walked = 0, "
+                "settled = NULL, cursor = NULL, expired_to = ?, token = ?, pending_token = NULL, "
+                "points = NULL, change_seq = ? WHERE generation = ?",
+                (self._now(), token, self._log_head(self._table_of(generation)), generation),
+            )
+
+    def compare(self, table: str) -> None:
+        """Let all generations of `table` be compared row by row: its log was not whole."""
+        with self._database.transaction():
+            self._database.execute(
+                "UPDATE syncer_generations SET reconcile = 1, last_id = NULL, walked = 0 "
+                "WHERE source_table = ?",
+                (table,),
+            )
+
+    def has_due(self, generation: str, now: str) -> bool:
+        """Say whether a quarantined row is to be tried again, or both stores to be compared."""
+        found = self._database.one(
+            "SELECT EXISTS (SELECT 1 FROM syncer_quarantine WHERE generation = ? AND "
+            "next_try <= ?) OR EXISTS (SELECT 1 FROM syncer_generations WHERE generation = ? "
+            "AND reconcile = 1)",
+            (generation, now, generation),
+        )
+        return bool(found[0])
+
     def see_schema(self, generation: str, seen: str) -> None:
         """Note as what the schema was last found to be whole."""
         with self._database.transaction():
@@ -117,9 +158,34 @@ class StateStore:
         )
         return [QuarantineRecord(*row) for row in rows]  # type: ignore[arg-type]
 
+    def forget_rows(self, generation: str, rows: Sequence[str]) -> None:
+        """Drop the records of quarantined rows."""
+        with self._database.transaction():
+            for row in rows:
+                self._database.execute(
+                    "DELETE FROM syncer_quarantine WHERE generation = ? AND row = ?",
+                    (generation, row),
+                )
+
     def bind(self, generation: str) -> GenerationState:
         """Return the part of the state that a run on `generation` works with."""
         return GenerationState(self._database, generation, self._now)
+
+    def _log_head(self, table: str) -> int:
+        """Return the last sequence number of a table's change log, 0 where there is no log."""
+        there = "SELECT 1 FROM sqlite_master WHERE name = 'sqlite_sequence'"
+        if not self._database.rows(there):
+            return 0
+        found = self._database.rows(
+            "SELECT seq FROM sqlite_sequence WHERE name = 'syncer_changes_' || ?", (table,)
+        )
+        return int(str(found[0][0])) if found else 0
+
+    def _table_of(self, generation: str) -> str:
+        found = self._database.one(
+            "SELECT source_table FROM syncer_generations WHERE generation = ?", (generation,)
+        )
+        return str(found[0])
 
     def _check_schema(self) -> None:
         found = self._database.one(

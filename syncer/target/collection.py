@@ -111,6 +111,13 @@ class Catalog:
         _check_vectors(generation, described.recipe, vectors if isinstance(vectors, dict) else {})
         return described
 
+    def token(self, generation: str) -> str | None:
+        """Return the token that the collection carries."""
+        with self._connection.translated(f"reading {generation}"):
+            metadata = self._client.get_collection(generation).config.metadata or {}
+        token = metadata.get(TOKEN)
+        return token if isinstance(token, str) else None
+
     def set_description(self, generation: str, description: Description) -> None:
         """Let the generation say something else of itself, after the mapping has changed."""
         with self._connection.translated(f"describing {generation}"):

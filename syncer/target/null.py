@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from syncer.keys import Key, PointId
 from syncer.model import Held, Point
@@ -43,3 +43,7 @@ class NullTarget:
 
     def delete(self, ids: Sequence[PointId]) -> None:
         """Do nothing."""
+
+    def row_pages(self) -> Iterator[list[str]]:
+        """Yield nothing."""
+        return iter(())

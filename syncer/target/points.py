@@ -9,7 +9,7 @@ from qdrant_client import models
 from syncer.errors import TargetError, TargetUnavailableError
 from syncer.keys import Key, PointId, canonical_json
 from syncer.model import SYNC_KEY, Held, Point, Vector
-from syncer.target.collection import TOKEN
+from syncer.target.collection import TOKEN, Catalog
 from syncer.target.connection import Connection
 
 _LOOK_UP = 1000  # ids a request; an answer is some 200 bytes each
@@ -49,10 +49,7 @@ class GenerationTarget:
 
     def token(self) -> str | None:
         """Return the token that the collection carries."""
-        with self._connection.translated(f"reading {self._generation}"):
-            metadata = self._client.get_collection(self._generation).config.metadata or {}
-        token = metadata.get(TOKEN)
-        return token if isinstance(token, str) else None
+        return Catalog(self._connection).token(self._generation)
 
     def write_token(self, token: str) -> None:
         """Let the collection carry `token`."""
@@ -106,6 +103,24 @@ class GenerationTarget:
                 self._confirm(
                     self._client.delete(self._generation, points_selector=selector, wait=True)
                 )
+
+    def row_pages(self) -> Iterator[list[str]]:
+        """Yield, in pages, the keys as JSON of all rows that have a point."""
+        offset: models.ExtendedPointId | None = None
+        while True:
+            with self._connection.translated(f"reading points of {self._generation}"):
+                records, following = self._client.scroll(
+                    self._generation,
+                    limit=_LOOK_UP,
+                    offset=offset,
+                    with_payload=[SYNC_KEY],
+                    with_vectors=False,
+                )
+            rows = {_held(record.payload or {}).row for record in records}
+            yield sorted(row for row in rows if row is not None)
+            if following is None or following == offset:
+                return
+            offset = following
 
     def _update(self, operations: Sequence[models.UpdateOperation]) -> None:
         for start in range(0, len(operations), self._spec.batch_points):

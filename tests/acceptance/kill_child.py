@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
@@ -13,7 +13,7 @@ from typing import NoReturn
 import memory
 
 from syncer.keys import Key, PointId
-from syncer.model import SYNC_KEY, Held, Point, Position, Quarantined
+from syncer.model import SYNC_KEY, Held, Outcome, Point, Position
 from syncer.ports import State, Target
 
 
@@ -53,13 +53,32 @@ class KillingState:
         self._inner.confirm_token(token)
         self._die_at("before-write")
 
-    def commit(
-        self, old: Position, new: Position, quarantined: Sequence[Quarantined], rows: Sequence[str]
-    ) -> None:
+    def commit(self, old: Position, new: Position, outcome: Outcome) -> int:
         """Die before, or right after."""
         self._die_at("before-position")
-        self._inner.commit(old, new, quarantined, rows)
+        new_ones = self._inner.commit(old, new, outcome)
         self._die_at("after-position")
+        return new_ones
+
+    def due(self, now: str) -> list[Key]:
+        """Pass through."""
+        return self._inner.due(now)
+
+    def deletes_since(self, moment: str) -> int:
+        """Pass through."""
+        return self._inner.deletes_since(moment)
+
+    def rows(self) -> int:
+        """Pass through."""
+        return self._inner.rows()
+
+    def reconciling(self) -> bool:
+        """Pass through."""
+        return self._inner.reconciling()
+
+    def reconciled(self) -> None:
+        """Pass through."""
+        self._inner.reconciled()
 
     def _die_at(self, moment: str) -> None:
         if self._moment == moment:
@@ -107,6 +126,10 @@ class KillingTarget:
         if points:
             self._die_at("between-payloads")
         self._inner.overwrite(points[1:])
+
+    def row_pages(self) -> Iterator[list[str]]:
+        """Pass through."""
+        return self._inner.row_pages()
 
     def delete(self, ids: Sequence[PointId]) -> None:
         """Die between two deletes."""

@@ -55,6 +55,7 @@ def refused(done: Outcome, code: int, *parts: str) -> None:
         assert part in text, text
 
 
+@pytest.mark.rule("SR-06")
 def test_a_missing_database_is_named_and_not_made(folder: Path) -> None:
     done = run("once", "--set", f"source.database={folder}/nothing.db", cwd=folder)
     refused(done, 5, "there is no database at", "nothing.db", "syncer init")
@@ -84,6 +85,7 @@ def test_a_database_without_syncer_s_tables_says_how_to_get_them(folder: Path) -
     refused(done, 4, "syncer init")
 
 
+@pytest.mark.rule("SR-01")
 def test_a_database_that_stays_locked_is_given_up_in_time(folder: Path) -> None:
     before = state(folder)
     with closing(memory.write(folder / "memory.db")) as writer:

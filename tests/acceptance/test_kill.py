@@ -123,6 +123,7 @@ def killed(
     shutil.rmtree(folder)
 
 
+@pytest.mark.rule("CT-21")
 @pytest.mark.parametrize("sequel", SEQUELS)
 def test_after_a_kill_the_collection_ends_as_in_an_undisturbed_run(
     killed: Path, sequel: Callable[[sqlite3.Connection], None], tmp_path: Path

@@ -10,7 +10,6 @@ import memory
 import pytest
 from commands import run
 
-from syncer import migrate
 from syncer.errors import TargetUnavailableError
 from syncer.settings import Settings
 
@@ -49,6 +48,7 @@ def last_id(settings: Settings) -> int:
     return int(rows[0][1])
 
 
+@pytest.mark.rule("CT-01")
 def test_a_failed_upsert_is_sent_again_and_a_replay_adds_nothing(settings: Settings) -> None:
     with memory.pipeline_for(settings) as (pipeline, connection):
         flaky = FlakyClient(connection.client, fail_on=2)
@@ -83,7 +83,6 @@ CREATE TABLE events (
     source     TEXT NOT NULL,
     content    TEXT NOT NULL
 );
-CREATE TABLE syncer_changes_events (seq INTEGER PRIMARY KEY AUTOINCREMENT, id, changed_at TEXT);
 INSERT INTO events (scope, source, content) VALUES ('s', 'x', 'one'), ('s', 'x', 'two');
 """
 
@@ -94,10 +93,9 @@ def test_a_key_without_autoincrement_is_called_a_risk_by_doctor_and_at_start(
     path = tmp_path / "memory.db"
     with closing(memory.write(path)) as connection:
         connection.executescript(SEED_TABLE)
-        connection.isolation_level = None
-        migrate.apply(connection, "state")
     arguments = ("--set", f"source.database={path}", "--set", "source.table=events")
     hashed = ("--set", "embed.provider=hash")
+    assert run("attach", *arguments, cwd=tmp_path).code == 0
 
     once = run("once", *arguments, *hashed, cwd=tmp_path)
     assert once.code == 0

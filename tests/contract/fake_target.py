@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from syncer.keys import Key, PointId
 from syncer.model import SYNC_KEY, Held, Point
@@ -56,6 +56,12 @@ class FakeTarget:
         """Drop points."""
         for identifier in ids:
             self.points.pop(identifier, None)
+
+    def row_pages(self) -> Iterator[list[str]]:
+        """Read the rows' keys, seven points a page."""
+        rows = [_held(point).row for _, point in sorted(self.points.items(), key=str)]
+        for start in range(0, len(rows), 7):
+            yield [row for row in rows[start : start + 7] if row is not None]
 
 
 def _held(point: Point) -> Held:

@@ -13,7 +13,7 @@ import pytest
 from qdrant_client import QdrantClient
 
 from syncer import generations
-from syncer.cli.compose import Sides
+from syncer.cli.opening import Sides
 from syncer.errors import IdentityError, RecipeError, SchemaError
 from syncer.generations import Wanted
 from syncer.model import Description
@@ -87,7 +87,7 @@ def settings(tmp_path: Path) -> Settings:
 def opened(settings: Settings) -> Iterator[Place]:
     """Open state and target as ``syncer once`` does."""
     with ExitStack() as stack:
-        sides = stack.enter_context(memory.compose.opened(settings))
+        sides = stack.enter_context(memory.opening.opened(settings))
         connection = stack.enter_context(memory.connect(memory.compose.target_spec(settings)))
         embedder = stack.enter_context(closing(memory.compose.build_embedder(settings)))
         yield Place(sides, connection, memory.compose.wanted(sides, embedder))

@@ -33,6 +33,7 @@ def start_holder(path: Path) -> subprocess.Popen[str]:
     return process
 
 
+@pytest.mark.rule("CT-22")
 def test_a_second_holder_is_refused_and_told_who_holds_it(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with start_holder(path) as holder:
@@ -46,6 +47,7 @@ def test_a_second_holder_is_refused_and_told_who_holds_it(tmp_path: Path) -> Non
         pass
 
 
+@pytest.mark.rule("CT-22")
 def test_a_holder_that_is_killed_holds_nothing(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with start_holder(path) as holder:

@@ -212,6 +212,31 @@ def test_a_trigger_of_the_application_that_updates_new_rows_makes_no_false_delet
     assert records(db, "agent_after")[-1] == ("filled in",)
 
 
+def test_a_new_row_that_a_trigger_of_the_application_deletes_is_recorded_as_gone(
+    db: Database,
+) -> None:
+    db.execute(
+        "CREATE TRIGGER mine AFTER INSERT ON memory_events "
+        "BEGIN DELETE FROM memory_events WHERE id = NEW.id; END"
+    )
+    add(db)
+    assert records(db)[-1] == ("delete", 1)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO memory_events (scope, source, content) VALUES ('s', 'x', 'text')",
+        "UPDATE memory_events SET content = 'new', expires_at = NULL WHERE id = 1",
+        "DELETE FROM memory_events WHERE id = 1",
+    ],
+)
+def test_no_trigger_makes_sqlite_fill_a_temporary_table(db: Database, sql: str) -> None:
+    opcodes = [row[1] for row in db.execute(f"EXPLAIN {sql}")]
+    assert opcodes.count("Program") > 1
+    assert "OpenEphemeral" not in opcodes
+
+
 @pytest.mark.parametrize(
     "sql",
     [

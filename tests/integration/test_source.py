@@ -9,7 +9,7 @@ from pathlib import Path
 import memory
 import pytest
 
-from syncer.cli import compose
+from syncer.cli import specs
 from syncer.errors import IdentityError, SchemaError, SettingsError, SourceBusyError, SourceError
 from syncer.keys import RawText
 from syncer.model import Position, Row, Window
@@ -24,7 +24,7 @@ class Feed:
 
     def __init__(self, path: Path, limits: Limits | None = None) -> None:
         self.path = path
-        spec = compose.table_spec(memory.settings_for(path.parent))
+        spec = specs.table_spec(memory.settings_for(path.parent))
         self.source = LogSource(path, spec, limits or Limits(rows=3))
 
     def execute(self, sql: str, *values: object) -> None:
@@ -100,6 +100,7 @@ def test_changes_come_before_the_walk_goes_on(feed: Feed) -> None:
     assert keys(list(feed.read(second.next).rows)) == [6, 7]
 
 
+@pytest.mark.rule("CT-18")
 def test_a_changed_row_is_read_as_it_is_now_and_once(feed: Feed) -> None:
     _, position = feed.drain(feed.start)
     feed.execute("UPDATE memory_events SET content = 'b' WHERE id = 2")
@@ -157,6 +158,7 @@ def test_one_row_larger_than_the_bound_is_a_window_of_its_own(tmp_path: Path) ->
         assert [keys(rows) for rows in windows] == [[1], [2]]
 
 
+@pytest.mark.rule("CT-15")
 def test_superseded_and_deleted_rows_are_out_of_scope(feed: Feed) -> None:
     _, position = feed.drain(feed.start)
     feed.execute("UPDATE memory_events SET superseded_by = 7 WHERE id = 1")
@@ -228,6 +230,7 @@ def test_a_text_that_is_not_utf8_does_not_stop_the_window(feed: Feed) -> None:
     assert feed.read(feed.start).rows[0].content == RawText(b"caf\xe9")
 
 
+@pytest.mark.rule("SR-04")
 def test_no_transaction_is_open_after_a_window(feed: Feed) -> None:
     feed.read(feed.start)
     with closing(memory.write(feed.path)) as connection:
@@ -241,6 +244,7 @@ def test_the_source_cannot_write(feed: Feed) -> None:
         connection.execute("DELETE FROM memory_events")
 
 
+@pytest.mark.rule("SR-01")
 def test_a_locked_database_is_busy_and_never_empty(feed: Feed) -> None:
     path = feed.path.with_name("rollback.db")
     with (
@@ -249,7 +253,7 @@ def test_a_locked_database_is_busy_and_never_empty(feed: Feed) -> None:
     ):
         original.backup(copy)
         copy.execute("PRAGMA journal_mode = DELETE")
-    spec = compose.table_spec(memory.settings_for(feed.path.parent))
+    spec = specs.table_spec(memory.settings_for(feed.path.parent))
     source = LogSource(path, spec, busy=0.05)
     with closing(source), closing(memory.write(path)) as writer:
         writer.execute("BEGIN EXCLUSIVE")
@@ -257,6 +261,7 @@ def test_a_locked_database_is_busy_and_never_empty(feed: Feed) -> None:
             source.read(feed.start, head=0, now=NOW)
 
 
+@pytest.mark.rule("SR-06")
 @pytest.mark.parametrize(
     ("content", "message"),
     [(None, "there is no database at"), (b"", "is empty"), (b"not a database" * 100, "is not a")],
@@ -272,6 +277,7 @@ def test_a_file_that_is_no_database_is_refused_and_none_is_made(
     assert path.exists() == (content is not None)
 
 
+@pytest.mark.rule("SR-19")
 @pytest.mark.parametrize(
     ("spec", "message"),
     [

@@ -11,11 +11,12 @@ import memory
 import pytest
 
 from syncer.errors import IdentityError, PositionMovedError, SchemaError, SourceBusyError
-from syncer.model import Position, Quarantined, Reason
+from syncer.model import Outcome, Position, Quarantined, Reason
 from syncer.state import GenerationState, StateStore
 
 TABLE = "memory_events"
-FIRST = Position("g", change_seq=5, expired_to="now")
+NOW = "2029-01-01T00:00:00.000Z"
+FIRST = Position("g", change_seq=5, expired_to=NOW)
 SECOND = Position("g", "20", 8, walked=False, expired_to="2030-01-01T00:00:00.000Z")
 BAD = Quarantined("7", Reason.FOREIGN_POINT, "a foreign point has this row's id")
 
@@ -29,7 +30,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def store(path: Path) -> Iterator[StateStore]:
     """A state with one generation in it."""
-    with closing(StateStore(path, now=lambda: "now")) as opened:
+    with closing(StateStore(path, now=lambda: NOW)) as opened:
         opened.add("g", "memory", TABLE)
         yield opened
 
@@ -70,10 +71,10 @@ def test_one_generation_serves_an_alias_at_a_time(store: StateStore) -> None:
 
 def test_a_position_is_stored_whole(state: GenerationState) -> None:
     assert state.position() == FIRST
-    state.commit(FIRST, SECOND, [], [])
+    state.commit(FIRST, SECOND, Outcome())
     assert state.position() == SECOND
     done = replace(SECOND, walked=True)
-    state.commit(SECOND, done, [], [])
+    state.commit(SECOND, done, Outcome())
     assert state.position() == done
 
 
@@ -81,9 +82,9 @@ def test_a_position_that_somebody_else_moved_is_not_overwritten(
     store: StateStore, state: GenerationState
 ) -> None:
     other = store.bind("g")
-    other.commit(FIRST, SECOND, [], [])
+    other.commit(FIRST, SECOND, Outcome())
     with pytest.raises(PositionMovedError, match="moved by another process"):
-        state.commit(FIRST, replace(FIRST, last_id="5"), [BAD], [])
+        state.commit(FIRST, replace(FIRST, last_id="5"), Outcome(quarantined=(BAD,)))
     assert other.position() == SECOND
     assert store.quarantine("g") == []
 
@@ -91,9 +92,9 @@ def test_a_position_that_somebody_else_moved_is_not_overwritten(
 def test_a_commit_of_nothing_writes_nothing(path: Path, state: GenerationState) -> None:
     with closing(memory.write(path)) as connection:
         (before,) = connection.execute("PRAGMA data_version").fetchone()
-        state.commit(FIRST, FIRST, [], ["1", "2"])
+        state.commit(FIRST, FIRST, Outcome(settled=("1", "2")))
         assert connection.execute("PRAGMA data_version").fetchone() == (before,)
-        state.commit(FIRST, SECOND, [], [])
+        state.commit(FIRST, SECOND, Outcome())
         assert connection.execute("PRAGMA data_version").fetchone() != (before,)
 
 
@@ -126,7 +127,7 @@ def test_a_position_that_goes_back_under_a_running_process_is_noticed(
 ) -> None:
     state.begin_token("a", None)
     state.confirm_token("a")
-    state.commit(FIRST, SECOND, [], [])
+    state.commit(FIRST, SECOND, Outcome())
     memory.execute(path, "UPDATE syncer_generations SET last_id = '10'")
     with pytest.raises(IdentityError, match="went back"):
         state.position()
@@ -137,9 +138,9 @@ def test_another_process_that_moves_the_position_is_no_restored_database(
 ) -> None:
     state.begin_token("a", None)
     state.confirm_token("a")
-    state.commit(FIRST, SECOND, [], [])
+    state.commit(FIRST, SECOND, Outcome())
     third = replace(SECOND, change_seq=9)
-    store.bind("g").commit(SECOND, third, [], [])
+    store.bind("g").commit(SECOND, third, Outcome())
     assert state.position() == third
 
 
@@ -148,7 +149,7 @@ def test_a_generation_begins_at_the_head_of_the_log_at_that_moment(
 ) -> None:
     memory.execute(path, "DELETE FROM memory_events WHERE id = 1")
     store.add("later", "memory", TABLE)
-    assert store.bind("later").position() == Position("later", change_seq=6, expired_to="now")
+    assert store.bind("later").position() == Position("later", change_seq=6, expired_to=NOW)
 
 
 def test_a_state_that_cannot_be_opened_leaves_no_connection_behind(path: Path) -> None:
@@ -166,13 +167,13 @@ def test_a_state_that_cannot_be_opened_leaves_no_connection_behind(path: Path) -
 def test_a_quarantined_row_is_counted_and_released(
     store: StateStore, state: GenerationState
 ) -> None:
-    state.commit(FIRST, FIRST, [BAD], ["7", "8"])
-    state.commit(FIRST, FIRST, [BAD], ["7"])
+    state.commit(FIRST, FIRST, Outcome(settled=("7", "8"), quarantined=(BAD,)))
+    state.commit(FIRST, FIRST, Outcome(settled=("7",), quarantined=(BAD,)))
     (record,) = store.quarantine("g")
     assert (record.row, record.reason, record.attempts) == ("7", "foreign_point", 2)
-    state.commit(FIRST, FIRST, [], ["8"])
+    state.commit(FIRST, FIRST, Outcome(settled=("8",)))
     assert len(store.quarantine("g")) == 1
-    state.commit(FIRST, FIRST, [], ["7"])
+    state.commit(FIRST, FIRST, Outcome(settled=("7",)))
     assert store.quarantine("g") == []
 
 
@@ -184,10 +185,10 @@ def test_served_changes_are_pruned_below_the_slowest_generation(
     for number in range(1, 4):
         memory.execute(path, "UPDATE memory_events SET content = 'x' WHERE id = ?", (number,))
     assert log_of(path) == [1, 2, 3, 4, 5, 6, 7, 8]
-    state.commit(FIRST, replace(FIRST, change_seq=8), [], [])
+    state.commit(FIRST, replace(FIRST, change_seq=8), Outcome())
     assert log_of(path) == [6, 7, 8]
     start = replace(FIRST, generation="slow")
-    slow.commit(start, replace(start, change_seq=7), [], [])
+    slow.commit(start, replace(start, change_seq=7), Outcome())
     assert log_of(path) == [8]
 
 
@@ -203,7 +204,7 @@ def test_the_seed_s_view_shows_how_far_each_collection_is(
     path: Path, store: StateStore, state: GenerationState
 ) -> None:
     store.serve("g", "", "")
-    state.commit(FIRST, SECOND, [], [])
+    state.commit(FIRST, SECOND, Outcome())
     with closing(memory.write(path)) as connection:
         assert connection.execute("SELECT * FROM sync_status").fetchall() == [("memory", 20)]
 
@@ -211,20 +212,20 @@ def test_the_seed_s_view_shows_how_far_each_collection_is(
 def test_forgetting_a_generation_leaves_nothing_of_it(
     store: StateStore, state: GenerationState
 ) -> None:
-    state.commit(FIRST, SECOND, [BAD], [])
+    state.commit(FIRST, SECOND, Outcome(quarantined=(BAD,)))
     store.forget("g")
     assert store.generations("memory") == []
     assert store.quarantine("g") == []
 
 
 def test_a_locked_database_is_busy_and_the_position_stays(path: Path) -> None:
-    opened = StateStore(path, now=lambda: "now", busy=0.05)
+    opened = StateStore(path, now=lambda: NOW, busy=0.05)
     with closing(opened) as store, closing(memory.write(path)) as writer:
         store.add("g", "memory", TABLE)
         state = store.bind("g")
         writer.execute("BEGIN IMMEDIATE")
         with pytest.raises(SourceBusyError, match="locked"):
-            state.commit(FIRST, SECOND, [], [])
+            state.commit(FIRST, SECOND, Outcome())
         writer.rollback()
         assert state.position() == FIRST
 

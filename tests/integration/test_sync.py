@@ -25,7 +25,7 @@ from syncer.retry import within
 from syncer.settings import Settings
 from syncer.sync import sync_once
 from syncer.target import Connection
-from syncer.worker import Stop, catch_up
+from syncer.worker import Stop, Terms, catch_up
 from syncer.write import check_token
 
 NOW = "2030-01-01T00:00:00.000Z"
@@ -129,6 +129,7 @@ def test_edits_deletes_and_new_rows_follow(made: Memory) -> None:
     assert made.documents() == {1: "uno", 3: "three", 4: "four"}
 
 
+@pytest.mark.rule("CT-16")
 def test_metadata_alone_is_written_to_every_chunk_and_embeds_nothing(made: Memory) -> None:
     made.execute("UPDATE memory_events SET content = 'a text of three chunks, surely' WHERE id = 1")
     made.sync()
@@ -153,6 +154,7 @@ def test_a_text_that_shrinks_leaves_no_chunk_behind(made: Memory) -> None:
     assert made.documents() == {1: "short", 2: "two", 3: "three"}
 
 
+@pytest.mark.rule("SR-13")
 def test_a_row_without_text_is_taken_out_and_comes_back(made: Memory) -> None:
     made.execute("UPDATE memory_events SET content = ' ' WHERE id = 1")
     result = made.sync()
@@ -172,6 +174,7 @@ def test_superseded_deleted_and_expired_rows_leave_the_index(made: Memory) -> No
     assert set(made.points()) == {3}
 
 
+@pytest.mark.rule("CT-17")
 def test_an_edit_that_is_taken_back_before_the_run_writes_no_point(made: Memory) -> None:
     before = made.points()
     embedder = counting(made)
@@ -263,9 +266,8 @@ def test_a_run_stops_between_two_windows_when_asked(settings: Settings) -> None:
         stop = Stop()
         result = catch_up(
             pipeline,
+            Terms(lambda: NOW, stop),
             head=memory.head_of(pipeline),
-            now=lambda: NOW,
-            stop=stop,
             report=lambda _: stop.ask(ExitCode.TERMINATED),
         )
         assert result.more

@@ -136,6 +136,8 @@ def test_state_alone_makes_no_table_of_the_canonical_set(path: Path) -> None:
     assert names == {
         "syncer_migrations",
         "syncer_identity",
+        "syncer_deletes",
+        "syncer_withheld",
         "syncer_generations",
         "syncer_generations_one_serves_on_insert",
         "syncer_generations_one_serves_on_update",

@@ -76,6 +76,7 @@ def test_a_row_that_was_being_written_is_done_again() -> None:
     assert only(plan(ROW, opened)).action is Action.EMBED
 
 
+@pytest.mark.rule("SR-13")
 @pytest.mark.parametrize("content", [None, "", " \n"])
 def test_a_row_without_text_has_no_point(content: str | None) -> None:
     blank = replace(ROW, content=content)
@@ -92,6 +93,7 @@ def test_a_row_that_is_gone_is_deleted_with_all_its_chunks() -> None:
     assert only(plan(Row((7,)))).action is Action.ABSENT
 
 
+@pytest.mark.rule("SR-16")
 @pytest.mark.parametrize("key", [(None,), (1.5,)])
 def test_a_key_that_cannot_have_a_point_is_quarantined(key: tuple[float | None]) -> None:
     found = plan(replace(ROW, key=key))
@@ -99,6 +101,7 @@ def test_a_key_that_cannot_have_a_point_is_quarantined(key: tuple[float | None])
     assert found.quarantined[0].reason is Reason.KEY_TYPE
 
 
+@pytest.mark.rule("SR-12")
 def test_a_blob_is_quarantined_and_the_old_points_go() -> None:
     found = plan(replace(ROW, content=b"\xff"), held_after(ROW))
     assert found.quarantined[0].reason is Reason.BLOB_IN_TEXT

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from settings_loading import KEY, given, refusal
 
-from syncer.settings import digest
-from syncer.settings.sections import CANONICAL_DEFAULTS
+from syncer.settings import digest, load
+from syncer.settings.base import CANONICAL_DEFAULTS
 
 
 @pytest.mark.parametrize(
@@ -30,9 +30,40 @@ def test_a_database_is_the_path_of_a_file(uri: str) -> None:
     assert "must" in refusal(source__database=uri)
 
 
-@pytest.mark.parametrize("mode", ["updated_at", "append_only"])
-def test_a_mode_that_comes_later_is_refused_as_such(mode: str) -> None:
-    assert "comes in a later version" in refusal(source__changes=mode)
+def test_the_stamped_mode_needs_a_change_column_of_the_table() -> None:
+    line = refusal(source__changes="updated_at", source__table="notes")
+    assert line.startswith("source.updated_at: must name the change column")
+    chosen = given(source__changes="updated_at", source__table="notes", source__updated_at="at")
+    assert chosen.source.updated_at == "at"
+    assert given(source__changes="updated_at").source.updated_at == "updated_at"
+    assert given(source__changes="append_only", source__table="notes").source.updated_at is None
+
+
+def test_the_state_is_no_part_of_a_database_that_is_only_read(tmp_path: Path) -> None:
+    database = tmp_path / "m.db"
+    options = {"source__database": str(database), "source__changes": "append_only"}
+    assert given(**options).source.state == tmp_path / "m.db.syncer.db"
+    assert given(source__database=str(database)).source.state is None
+    (tmp_path / "link.db").symlink_to(database)
+    for path in (database, tmp_path / "link.db"):
+        assert "must not be source.database" in refusal(**options, source__state=str(path))
+
+
+def test_where_the_database_s_folder_cannot_be_written_the_state_goes_home() -> None:
+    options = {"source.database": "/nowhere/m.db", "source.changes": "append_only"}
+    for environ, home in (
+        ({"XDG_STATE_HOME": "/var/states"}, "/var/states"),
+        ({"HOME": "/home/me"}, "/home/me/.local/state"),
+        ({"HOME": "/home/me", "XDG_STATE_HOME": "relative"}, "/home/me/.local/state"),
+    ):
+        state = load(None, environ=environ, options=options).source.state
+        assert state is not None
+        assert str(state.parent) == f"{home}/syncer"
+        assert state.name.startswith("m.db-")
+        other = load(
+            None, environ=environ, options={**options, "source.database": "/nowhere-else/m.db"}
+        )
+        assert other.source.state != state
 
 
 def test_only_the_canonical_table_has_defaults_for_columns() -> None:

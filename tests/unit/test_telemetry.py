@@ -41,6 +41,7 @@ COUNTS = {
     "chunks": 6,
     "truncated": 1,
     "quarantined": 1,
+    "withheld": 0,
 }
 
 Logged = Callable[[], list[dict[str, object]]]

@@ -26,15 +26,18 @@ def test_composed_and_decomposed_forms_are_one_text() -> None:
     assert normalise("e\N{COMBINING ACUTE ACCENT}") == "é"
 
 
+@pytest.mark.rule("SR-10")
 def test_a_pair_of_surrogates_is_the_character_it_means_and_a_lone_one_is_replaced() -> None:
     assert normalise("\ud83d\ude00") == "\N{GRINNING FACE}"
     assert normalise("a\ud83db") == "a\ufffdb"
 
 
+@pytest.mark.rule("SR-11")
 def test_text_after_a_nul_is_kept() -> None:
     assert normalise("before\0after") == "before after"
 
 
+@pytest.mark.rule("SR-12")
 @pytest.mark.parametrize(
     ("value", "text"),
     [

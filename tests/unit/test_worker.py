@@ -15,7 +15,7 @@ from syncer.errors import ExitCode, TargetUnavailableError
 from syncer.model import SyncResult
 from syncer.ports import Pipeline
 from syncer.retry import within
-from syncer.worker import Stop, Stopped, catch_up, preview, stopping_on_signals
+from syncer.worker import Stop, Stopped, Terms, catch_up, preview, stopping_on_signals
 
 NOW = "2030-01-01T00:00:00.000Z"
 
@@ -31,7 +31,7 @@ def pipeline(tmp_path: Path) -> Iterator[Pipeline]:
 def run(pipeline: Pipeline, stop: Stop, seen: list[SyncResult]) -> SyncResult:
     """Catch up and note the windows."""
     head = memory.head_of(pipeline)
-    return catch_up(pipeline, head=head, now=lambda: NOW, stop=stop, report=seen.append)
+    return catch_up(pipeline, Terms(lambda: NOW, stop), head=head, report=seen.append)
 
 
 def test_a_wish_while_nothing_is_in_flight_ends_the_work_where_it_is() -> None:
@@ -117,7 +117,7 @@ def test_a_wish_lets_the_window_in_flight_end_and_the_next_not_begin(pipeline: P
 
         def position(self) -> object:
             self.calls += 1
-            if self.calls == 2:
+            if self.calls == 3:  # the first call is the run's, then each window has one
                 stop.ask(ExitCode.TERMINATED)
             return pipeline.state.position()
 

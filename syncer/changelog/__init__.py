@@ -1,0 +1,29 @@
+"""The change log of a table that syncer did not make: its triggers as SQL, put in and taken out."""
+
+from syncer.changelog.install import (
+    attach,
+    attach_evictions,
+    attaching,
+    detaching,
+    evictions,
+    find_eviction_faults,
+    find_faults,
+    is_log,
+    plan,
+    transaction,
+)
+from syncer.changelog.statements import Statement
+
+__all__ = [
+    "Statement",
+    "attach",
+    "attach_evictions",
+    "attaching",
+    "detaching",
+    "evictions",
+    "find_eviction_faults",
+    "find_faults",
+    "is_log",
+    "plan",
+    "transaction",
+]

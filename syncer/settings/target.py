@@ -1,0 +1,119 @@
+"""[target]: the Qdrant collection, and how it is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import (
+    AfterValidator,
+    Field,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+)
+
+from syncer.settings.base import (
+    DAY,
+    HOUR,
+    KIB,
+    MIB,
+    Columns,
+    OptionalPath,
+    OptionalText,
+    PayloadKey,
+    Section,
+)
+from syncer.settings.checks import (
+    collection_name,
+    reaches_loopback,
+    secret_from_text,
+    web_address,
+)
+
+
+class TargetSettings(Section):
+    """[target]: the Qdrant collection, and how it is written."""
+
+    collection: Annotated[str, AfterValidator(collection_name)] = Field(
+        default="memory", description="Name under which readers find the collection (an alias)."
+    )
+    path: OptionalPath = Field(
+        default=None, description="Folder of the embedded Qdrant; excludes `url`."
+    )
+    api_key: SecretStr | None = Field(
+        default=None, description="Qdrant's API key; better given by variable or `api_key_file`."
+    )
+    api_key_file: OptionalPath = Field(
+        default=None, description="File that holds the API key; excludes `api_key`."
+    )
+    allow_insecure_key: bool = Field(
+        default=False, description="Send the API key over plain HTTP to another machine."
+    )
+    url: OptionalText = Field(
+        default=None, description="Address of a Qdrant server, `http(s)://host:port`."
+    )
+    grpc: bool = Field(default=False, description="Use gRPC instead of REST.")
+    timeout: float = Field(
+        default=30.0, ge=0.1, le=HOUR, description="Seconds until a request is given up."
+    )
+    batch_points: int = Field(default=256, ge=1, le=10_000, description="Points per write.")
+    batch_bytes: int = Field(
+        default=8 * MIB, ge=64 * KIB, le=31 * MIB, description="Serialised bytes per write."
+    )
+    document_key: PayloadKey = Field(
+        default="document", description="Payload key of a chunk's text."
+    )
+    metadata_key: PayloadKey = Field(default="metadata", description="Payload key of the metadata.")
+    vector: OptionalText = Field(
+        default=None, description="Name of the dense vector; by default made from the model's."
+    )
+    payload_indexes: Columns = Field(
+        default=("metadata.agent", "metadata.scope"),
+        description="Payload fields to index, besides `_sync.row`.",
+    )
+    lock_wait: float = Field(
+        default=30.0, ge=0, le=HOUR, description="Seconds to wait for another instance's lock."
+    )
+    check_interval: float = Field(
+        default=300.0, ge=0, le=DAY, description="Seconds until an idle run looks at Qdrant again."
+    )
+    retry_budget: float = Field(
+        default=60.0, ge=0, le=HOUR, description="Seconds for which a failed request is repeated."
+    )
+
+    @field_validator("api_key", mode="before")
+    @classmethod
+    def _api_key_fits_a_header(cls, value: object) -> object:
+        return secret_from_text(value) if isinstance(value, str) else value
+
+    @field_validator("metadata_key")
+    @classmethod
+    def _payload_keys_differ(cls, value: str, info: ValidationInfo) -> str:
+        if value == info.data.get("document_key", "document"):
+            raise ValueError("must not be target.document_key")
+        return value
+
+    @field_validator("api_key_file")
+    @classmethod
+    def _one_api_key(cls, value: Path | None, info: ValidationInfo) -> Path | None:
+        if value and info.data.get("api_key"):
+            raise ValueError("excludes target.api_key; leave one of them out, or set it to nothing")
+        return value
+
+    @field_validator("url")
+    @classmethod
+    def _url_fits_the_rest(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is None:
+            return None
+        web_address(value)
+        if info.data.get("path"):
+            raise ValueError("excludes target.path; leave one of them out, or set it to nothing")
+        has_key = info.data.get("api_key") or info.data.get("api_key_file")
+        plain = value.lower().startswith("http:") and not reaches_loopback(value)
+        if has_key and plain and not info.data.get("allow_insecure_key", True):
+            raise ValueError(
+                "would send the API key unencrypted; must be https, or a loopback address,"
+                " or target.allow_insecure_key must be true"
+            )
+        return value
