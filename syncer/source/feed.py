@@ -147,9 +147,11 @@ class LogSource:
         if position.expired_to is not None and now < position.expired_to:
             return self._step_back(position, now)
         window = Collector(self._limits)
-        position = self._serve_log(position, min(head, latest), now, window)
+        # Rows are judged by the time that is stored with the position, never by a later one: a
+        # clock that steps back, but not behind it, must find nothing taken out already.
+        position = self._serve_log(position, min(head, latest), position.expired_to or now, window)
         position = self._serve_expired(position, now, window)
-        position = self._walk(position, now, window)
+        position = self._walk(position, position.expired_to or now, window)
         return Window(tuple(window.rows.values()), position, more=window.cut or not position.walked)
 
     def _step_back(self, position: Position, now: str) -> Window:
@@ -196,8 +198,7 @@ class LogSource:
         end = edge[0] if edge else now
         keys = self._connection.execute(self._queries.expired, (position.expired_to, end))
         for key in keys.fetchall():
-            if key not in window.rows:
-                window.add(Row(key, expired=True))
+            window.add(Row(key, expired=True))
         window.cut = window.cut or edge is not None
         return replace(position, expired_to=end)
 

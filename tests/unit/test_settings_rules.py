@@ -11,6 +11,7 @@ from syncer.settings import digest, load
 from syncer.settings.base import CANONICAL_DEFAULTS
 
 
+@pytest.mark.rule("SR-03")
 @pytest.mark.parametrize(
     "uri",
     [
