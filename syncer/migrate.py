@@ -125,12 +125,12 @@ def check(
     Raises SchemaError for all that `lost` raises it for, and if a trigger or view is missing or
     was altered.
     """
-    if wrong := lost(connection, sets, root=root):
-        found = "; ".join(f"{name} {finding}" for name, finding in wrong.items())
+    if wrong := _wrong(connection, sets, root):
+        files = ", ".join(sorted(set(wrong.values())))
         raise SchemaError(
-            f"{_name_of(connection)}: {found}",
-            hint="Run `syncer init`, which puts it back. What was written meanwhile may be missing "
-            "from the audit.",
+            f"{_name_of(connection)}: {'; '.join(wrong)}",
+            hint=f"Run `syncer init`, which puts it back as {files} has it. What was written "
+            "meanwhile may be missing from the audit.",
         )
 
 
@@ -143,6 +143,14 @@ def lost(
     database was made by a newer syncer, or if a table or an index is missing. Columns and indexes
     that somebody added are theirs to add.
     """
+    split = (what.split(" ", 2) for what in _wrong(connection, sets, root))
+    return {f"{kind} {name}": finding for kind, name, finding in split}
+
+
+def _wrong(
+    connection: sqlite3.Connection, sets: Sequence[str], root: Path | None
+) -> dict[str, str]:
+    """Return the triggers and views that are not as they should be, each with its file."""
     everything = _load_all(root)
     wanted = [one for one in everything if one.set in sets]
     database = _name_of(connection)
@@ -161,8 +169,7 @@ def lost(
     if gone := [what for what in wrong if not what.startswith(("trigger ", "view "))]:
         files = ", ".join(sorted({wrong[what] for what in gone}))
         raise SchemaError(f"{database}: {'; '.join(gone)}", hint=f"Put it back as {files} has it.")
-    split = (what.split(" ", 2) for what in wrong)
-    return {f"{kind} {name}": finding for kind, name, finding in split}
+    return wrong
 
 
 def _create(path: Path) -> None:

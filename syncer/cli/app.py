@@ -90,7 +90,7 @@ def init(
     config: Config = None,
     overrides: Set = None,
 ) -> None:
-    """Make the canonical schema, or complete it; safe to run again."""
+    """Make or complete the canonical schema."""
     from syncer.cli import init as command
 
     command.init(database, config, lambda: _settings(config, overrides))
@@ -148,7 +148,7 @@ def once(
 
 @app.command("confirm-deletes")
 def confirm_deletes(config: Config = None, overrides: Set = None, as_json: Json = False) -> None:
-    """Take out the rows whose deletion was withheld, each looked at once more."""
+    """Take out the rows whose deletion was withheld."""
     from syncer.cli import report, rows
 
     settings = _settings(config, overrides)
@@ -188,7 +188,7 @@ def quarantine_forget(keys: Keys = None, config: Config = None, overrides: Set =
 
 @app.command()
 def status(config: Config = None, overrides: Set = None, as_json: Json = False) -> None:
-    """Say how far behind the collection is, from the state alone."""
+    """Say how far behind the collection is."""
     from syncer.cli import status as command
 
     found = command.status(_settings(config, overrides))
@@ -232,7 +232,7 @@ def demo(
         "demo-memory"
     ),
 ) -> None:
-    """Run the whole job once on real text, in a folder of its own."""
+    """Run the whole job on real text, in its own folder."""
     from syncer.cli import demo as command
 
     command.demo(folder)

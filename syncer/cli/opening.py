@@ -60,7 +60,7 @@ def opened(settings: Settings, *, to_write: bool = False) -> Iterator[Sides]:
         store = patiently(settings, lambda: _open_store(settings, state))
         stack.callback(store.close)
         stack.callback(source.close)
-        schema = patiently(settings, lambda: watch.check(settings, store))
+        schema = patiently(settings, lambda: watch.check(settings, store, may_mend=to_write))
         yield Sides(settings, source, store, schema.mark, schema.mended)
 
 

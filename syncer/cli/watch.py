@@ -23,8 +23,8 @@ class Schema:
     mended: tuple[str, ...] = ()
 
 
-def check(settings: Settings, store: StateStore) -> Schema:
-    """Raise SchemaError unless tables and triggers are as they should be, or can be put back.
+def check(settings: Settings, store: StateStore, *, may_mend: bool) -> Schema:
+    """Raise SchemaError unless tables and triggers are as they should be, or may be put back.
 
     While a generation bears the mark, nothing has changed since a run looked at everything, and
     the look is spared.
@@ -36,7 +36,7 @@ def check(settings: Settings, store: StateStore) -> Schema:
         faults = _faults(settings, connection)
     if not faults:
         return Schema(_mark(settings, store))
-    if known is None or not settings.source.repair_triggers:
+    if known is None or not may_mend or not settings.source.repair_triggers:
         _refuse(settings, faults)
     mended = mend(settings, store)
     return Schema(_mark(settings, store), tuple(mended))
@@ -85,11 +85,15 @@ def _faults(settings: Settings, connection: sqlite3.Connection) -> Mapping[str, 
     spec = table_spec(settings)
     if is_canonical(settings, connection):
         lost = migrate.lost(connection, schema.SETS)
-        return {**lost, **changelog.find_eviction_faults(connection, spec)}
+        return {**lost, **_worded(changelog.find_eviction_faults(connection, spec))}
     if pending := migrate.pending(connection, "state"):
-        _refuse(settings, dict.fromkeys(pending, "not applied"))
+        _refuse(settings, dict.fromkeys(pending, "is not applied"))
     migrate.check(connection, ("state",))
-    return changelog.find_faults(connection, spec)
+    return _worded(changelog.find_faults(connection, spec))
+
+
+def _worded(faults: Mapping[str, str]) -> dict[str, str]:
+    return {name: f"is {fault}" for name, fault in faults.items()}
 
 
 def _refuse(settings: Settings, faults: Mapping[str, str]) -> None:

@@ -216,14 +216,15 @@ def test_a_table_that_is_not_attached_or_no_longer_whole_is_refused(folder: Path
     commands.run("attach", cwd=folder)
     once(folder)
     write(folder, """DROP TRIGGER "syncer_changes_the user's notes_delete" """)
-    refused = commands.run("once", cwd=folder)
+    strict = ("--set", "source.repair_triggers=false")
+    refused = commands.run("once", *strict, cwd=folder)
     assert refused.code == 4
     assert "syncer_changes_the user's notes_delete is missing" in refused.err
     assert "syncer attach" in refused.err
     commands.run("attach", cwd=folder)
     once(folder)
     write(folder, """CREATE UNIQUE INDEX later ON "the user's notes" (body)""")
-    assert commands.run("once", cwd=folder).code == 4
+    assert commands.run("once", *strict, cwd=folder).code == 4
     commands.run("attach", cwd=folder)
     once(folder)
     refused = commands.run("once", "--set", "source.content=body", cwd=folder)
@@ -242,7 +243,8 @@ def test_a_unique_index_on_the_canonical_table_is_refused_until_init_was_run_aga
     memory.execute(path, "CREATE UNIQUE INDEX mine ON memory_events (source, content)")
     arguments = ("--set", f"source.database={path}", "--set", f"target.path={tmp_path / 'qdrant'}")
     hash_provider = ("--set", "embed.provider=hash", "--set", "embed.dimension=8")
-    refused = commands.run("once", *arguments, *hash_provider, cwd=tmp_path)
+    strict = ("--set", "source.repair_triggers=false")
+    refused = commands.run("once", *arguments, *hash_provider, *strict, cwd=tmp_path)
     assert (refused.code, "syncer init" in refused.err) == (4, True)
     assert "evict_insert" in commands.run("init", str(path), cwd=tmp_path).out
     memory.execute(

@@ -223,7 +223,10 @@ def test_status_and_exit_code_3_tell_of_rows_that_could_not_be_indexed(synced: P
     assert (event["row"], event["reason"]) == ("4", "foreign_point")
 
     shown = run("status", cwd=synced).out
-    assert "state        all changes are served, but not every row could be indexed\n" in shown
+    assert (
+        "state        all changes are served, but the collection is not equal to the table\n"
+        in shown
+    )
     assert "quarantine   rows that could not be indexed: 1\n" in shown
     as_json = json.loads(run("status", "--json", cwd=synced).out)
     assert (as_json["quarantined"], as_json["pending"], as_json["caught_up"]) == (1, 0, False)

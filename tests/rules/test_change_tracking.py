@@ -153,7 +153,7 @@ def test_where_triggers_are_not_to_be_touched_their_loss_is_refused(folder: Path
     lose_triggers(folder, "notes")
     done = run("once", "--set", "source.repair_triggers=false", cwd=folder)
     assert done.code == 4
-    assert "syncer_changes_notes_insert missing" in done.err
+    assert "syncer_changes_notes_insert is missing" in done.err
     assert run("attach", cwd=folder).code == 0
     memory.execute(folder / "memory.db", "UPDATE notes SET body = 'edited' WHERE id = 1")
     assert run("once", "--set", "source.repair_triggers=false", cwd=folder).code == 0
