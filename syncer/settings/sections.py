@@ -133,7 +133,7 @@ class SourceSettings(Section):
 
 
 class EmbedSettings(Section):
-    """[embed]: the model that the next rebuild uses."""
+    """[embed]: the model that a new collection is made with."""
 
     provider: Literal["fastembed", "hash"] = Field(
         default="fastembed", description="Who computes vectors; `hash` is for tests and dry runs."
