@@ -17,13 +17,14 @@ def shared_mount(path: Path, mounts: Path = _MOUNTS) -> tuple[str, str] | None:
         lines = mounts.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
         return None
+    place = path.resolve()
     found = ("", "")
     for line in lines:
         before, _, after = line.partition(" - ")
         if not after:
             continue
         point = before.split()[4].replace("\\040", " ")
-        if path.resolve().is_relative_to(point) and len(point) >= len(found[0]):
+        if place.is_relative_to(point) and len(point) >= len(found[0]):
             found = (point, after.split()[0])
     return found if found[1].startswith(_SHARED) else None
 
