@@ -250,7 +250,8 @@ def _differences(found: Recipe, wanted: Recipe) -> list[str]:
         for name in sorted(left.keys() | right.keys())
         if left.get(name) != right.get(name)
     ]
-    if not differences and (cosine := _cosine(found.canary, wanted.canary)) < _CANARY_AGREES:
+    if not differences and not canary_agrees(found, wanted):
+        cosine = _cosine(found.canary, wanted.canary)
         differences.append(f"the same sentence now has another vector (cosine {cosine:.4f})")
     return differences
 
@@ -267,8 +268,16 @@ def _flat(recipe: Recipe) -> dict[str, str]:
     return flat
 
 
+def canary_agrees(one: Recipe, other: Recipe) -> bool:
+    """Say whether two recipes put the canary sentence at the same place."""
+    return _cosine(one.canary, other.canary) >= _CANARY_AGREES
+
+
 def _cosine(left: Sequence[float], right: Sequence[float]) -> float:
+    """Return the cosine; 0 for vectors of different size, 1 where neither recipe has a canary."""
+    if len(left) != len(right):
+        return 0.0
     norms = math.hypot(*left) * math.hypot(*right)
     if not norms:
-        return 1.0 if len(left) == len(right) else 0.0
+        return 0.0 if left else 1.0
     return sum(a * b for a, b in zip(left, right, strict=True)) / norms

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from syncer.embed.canary import canary_agrees
 from syncer.embed.spec import EmbedSpec
 from syncer.errors import SettingsError
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from syncer.embed.dense import FastEmbedEmbedder
     from syncer.embed.hashing import HashEmbedder
 
-__all__ = ["EmbedSpec", "build", "canary_agrees"]
+__all__ = ["EmbedSpec", "build"]
 
 
 def build(spec: EmbedSpec, text: Mapping[str, object]) -> FastEmbedEmbedder | HashEmbedder:

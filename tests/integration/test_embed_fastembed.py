@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from fastembed import TextEmbedding
 
-from syncer.embed import EmbedSpec, build, canary_agrees, offline
+from syncer.embed import EmbedSpec, build, offline
 from syncer.embed.dense import FastEmbedEmbedder
 from syncer.errors import SettingsError
+from syncer.generations import canary_agrees
 from syncer.model import Embedded
 
 TEXT = "boats carry salt lemons letters across the bay before every storm and come home"

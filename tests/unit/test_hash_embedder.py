@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncer.embed import EmbedSpec, build, canary_agrees
+from syncer.embed import EmbedSpec, build
 from syncer.errors import SettingsError
+from syncer.generations import canary_agrees
 
 SPEC = EmbedSpec(provider="hash")
 DIGEST = "98403fba2b5b02bae6dece91d40eac6c71479ae1afaf967dff5d26e6df8e4c40"
