@@ -8,7 +8,8 @@ message. A message names the object, the cause and the next action::
     ├── RefusedError            4   an operator decides
     │   ├── IdentityError           the database or the collection is not the one that was left
     │   ├── RecipeError             the vectors in the collection were made in another way
-    │   └── SchemaError             tables, triggers or the collection are not as expected
+    │   ├── SchemaError             tables, triggers or the collection are not as expected
+    │   └── StateError              syncer's own state cannot be read any more
     ├── SourceError             5   the SQLite database
     │   └── SourceBusyError         ... is locked; may be tried again
     ├── TargetError             6   Qdrant
@@ -84,6 +85,10 @@ class RecipeError(RefusedError):
 
 class SchemaError(RefusedError):
     """Tables, triggers or the collection are not as they should be."""
+
+
+class StateError(RefusedError):
+    """syncer's own state is damaged."""
 
 
 class SourceError(SyncerError):

@@ -140,16 +140,29 @@ def reconcile(store: Store, catalog: Catalog, wanted: Wanted, new_name: Callable
     The collection keeps its points; the walk begins again, and everything that it holds is looked
     at. Raises RecipeError if its vectors were made in another way.
     """
-    known = next((each for each in store.generations(wanted.alias) if each.serving), None)
-    if known is None or catalog.resolve(wanted.alias) != known.generation:
+    ours = store.generations(wanted.alias)
+    known = next((each.generation for each in ours if each.serving), None)
+    found = catalog.resolve(wanted.alias)
+    if known is None and found is not None and not ours:
+        known = _adopted(store, catalog, wanted, found)
+    if known is None or found != known or not catalog.exists(known):
         return start_over(store, catalog, wanted, new_name)
-    generation = known.generation
-    if not catalog.exists(generation):
-        return start_over(store, catalog, wanted, new_name)
-    check_recipe(generation, catalog.describe(generation).recipe, wanted.description.recipe)
-    catalog.set_description(generation, wanted.description)
-    store.reconcile(generation, catalog.token(generation))
-    return generation
+    check_recipe(known, catalog.describe(known).recipe, wanted.description.recipe)
+    catalog.set_description(known, wanted.description)
+    store.reconcile(known, catalog.token(known))
+    return known
+
+
+def _adopted(store: Store, catalog: Catalog, wanted: Wanted, found: str) -> str | None:
+    """Note a generation that was made from this very source, whose state was lost; None if not."""
+    description = wanted.description
+    described = catalog.describe(found)
+    if (described.source_id, described.table) != (description.source_id, description.table):
+        return None
+    check_recipe(found, described.recipe, description.recipe)
+    store.add(found, wanted.alias, description.table)
+    store.serve(found, wanted.settings_digest, description.mapping)
+    return found
 
 
 def check_serving(

@@ -27,7 +27,9 @@ def once(
 ) -> ExitCode:
     """Bring everything that is committed now into the target; return the exit code."""
     how = How(start_over=start_over, reconcile=reconcile)
-    return reported(settings, report, lambda sides: _once(sides, report, how))
+    return reported(
+        settings, report, lambda sides: _once(sides, report, how), renew_state=reconcile
+    )
 
 
 def _once(sides: Sides, report: Report, how: How) -> ExitCode:

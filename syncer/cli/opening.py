@@ -47,16 +47,21 @@ def lock_path(settings: Settings, name: str) -> Path:
 
 
 @contextmanager
-def opened(settings: Settings, *, to_write: bool = False) -> Iterator[Sides]:
+def opened(
+    settings: Settings, *, to_write: bool = False, renew_state: bool = False
+) -> Iterator[Sides]:
     """Open source and state, the schema checked; both are closed in the end.
 
     The state goes last: a connection that may write leaves no write-ahead log behind. Where it is
-    a file of its own and not there yet, it is made if `to_write`, else only for now.
+    a file of its own and not there yet, it is made if `to_write`, else only for now; where it is
+    damaged, it is put aside and made anew if `renew_state`.
     """
     with ExitStack() as stack:
         source = patiently(settings, lambda: _open_known_source(settings))
         stack.callback(source.close)
-        state = stack.enter_context(state_file.ready(settings, to_write=to_write))
+        state = stack.enter_context(
+            state_file.ready(settings, to_write=to_write, renew=renew_state)
+        )
         store = patiently(settings, lambda: _open_store(settings, state))
         stack.callback(store.close)
         stack.callback(source.close)

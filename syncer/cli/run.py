@@ -34,11 +34,17 @@ class How:
     reconcile: bool = False
 
 
-def reported(settings: Settings, report: Report, work: Callable[[Sides], ExitCode]) -> ExitCode:
+def reported(
+    settings: Settings,
+    report: Report,
+    work: Callable[[Sides], ExitCode],
+    *,
+    renew_state: bool = False,
+) -> ExitCode:
     """Return the exit code of `work`; what goes wrong is reported here, once."""
     with closing(report):
         try:
-            with opening.opened(settings, to_write=True) as sides:
+            with opening.opened(settings, to_write=True, renew_state=renew_state) as sides:
                 code = work(sides)
         except SyncerError as error:
             report.failed(error)
