@@ -11,7 +11,7 @@ from syncer.table import quote
 
 VERSION = 1  # of the triggers; raise it when they change, so that old ones are replaced
 
-_NOW = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
+_NOW = "julianday('now')"  # a number: to write out a date took a fifth of the trigger's time
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,11 @@ class Watched:
 
 
 def log_table(watched: Watched) -> Statement:
-    """Return the log itself: the key's values without any affinity, and when they were logged."""
+    """Return the log itself: the key's values without any affinity, and the Julian day."""
     sql = (
         f"CREATE TABLE {quote(watched.log)} "
         f"(seq INTEGER PRIMARY KEY AUTOINCREMENT, {_names(watched.log_key)}, "
-        f"changed_at TEXT NOT NULL DEFAULT ({_NOW}))"
+        f"changed_at REAL NOT NULL DEFAULT ({_NOW}))"
     )
     return Statement("table", watched.log, sql)
 

@@ -33,7 +33,10 @@ class Queries:
         self.changes = (
             f"SELECT seq, {names} FROM {log} WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
         )
-        self.oldest_change = f"SELECT changed_at FROM {log} WHERE seq > ? ORDER BY seq LIMIT 1"
+        self.oldest_change = (
+            f"SELECT strftime('%Y-%m-%dT%H:%M:%fZ', changed_at) FROM {log} WHERE seq > ? "
+            "ORDER BY seq LIMIT 1"
+        )
         self.count_in_scope = f"SELECT count(*) FROM {self._table} WHERE {self._members()}"
         descending = ", ".join(f"{term} DESC" for term in self._terms)
         self.last_key = (
