@@ -23,7 +23,7 @@ from statistics import median
 
 import tables
 
-SMALL, MIDDLE, LARGE = 1_000, 20_000, 100_000  # rows
+SMALL, MIDDLE, LARGE = 1_000, 20_000, 1_000_000  # rows
 IN_QDRANT = (SMALL, MIDDLE)
 CEILING_MS = 5.0  # CPU of a run that asks nobody
 CEILING_GROWTH = 1.5  # the same, the largest table against the smallest
