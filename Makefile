@@ -44,12 +44,17 @@ format: $(READY)  ## format the code
 bench: $(READY)  ## measure, and compare with the floors
 	@for name in embed idle peak_memory triggers; do $(BIN)/python benchmarks/$$name.py || exit 1; done
 
+LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
+  --no-annotate --no-emit-index-url --upgrade
+
 lock:  ## write the lock files anew (needs uv)
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-	  --no-emit-index-url --extra dev --extra offline --upgrade pyproject.toml -o requirements.lock
-	echo mcp-server-qdrant==0.8.1 | uv pip compile --universal --python-version 3.11 \
-	  --generate-hashes --no-header --no-annotate --no-emit-index-url --upgrade - \
-	  -o tests/requirements-mcp.txt
+	$(LOCK) --extra dev --extra offline pyproject.toml -o requirements.lock
+	echo mcp-server-qdrant==0.8.1 | $(LOCK) - -o tests/requirements-mcp.txt
+	echo llm==0.36 | $(LOCK) - -o tests/requirements-llm.txt
+	printf '%s\n' llm==0.22 'openai<2' httpx | $(LOCK) - -o tests/requirements-llm-before.txt
+	printf '%s\n' mcp-memory-service==12.4.0 pysqlite3 | $(LOCK) - \
+	  -o tests/requirements-mcp-memory-service.txt
+	echo anki==26.9.3 | $(LOCK) - -o tests/requirements-anki.txt
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) .venv-mcp build dist demo-memory .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) .venv-mcp .venv-tools build dist demo-memory .mypy_cache .ruff_cache .pytest_cache
