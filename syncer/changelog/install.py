@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from syncer.changelog.joined import joined_triggers
 from syncer.changelog.mapping import watched, watched_for_evictions
 from syncer.changelog.statements import Statement, eviction_triggers, log_table, triggers
 from syncer.errors import SchemaError
 from syncer.table import TableSpec, quote
 
-_Plan = Callable[[sqlite3.Connection, TableSpec], list[Statement]]
+_JOINED = re.compile(r"joined\.[^.]+\.(?:insert|delete|update|rekey|rekey_from|evict_\w+)")
 
 
 def plan(connection: sqlite3.Connection, spec: TableSpec) -> list[Statement]:
     """Return the objects that the change log of `spec` consists of, the log first.
 
-    Raises SettingsError if the settings do not fit the table, or if its changes cannot be logged.
+    Raises SettingsError if the settings do not fit a table, or if its changes cannot be logged.
     """
     found = watched(connection, spec)
-    return [log_table(found), *triggers(found)]
+    return [log_table(found), *triggers(found), *joined_triggers(connection, spec)]
 
 
 def evictions(connection: sqlite3.Connection, spec: TableSpec) -> list[Statement]:
@@ -39,6 +41,11 @@ def find_faults(connection: sqlite3.Connection, spec: TableSpec) -> dict[str, st
 def find_eviction_faults(connection: sqlite3.Connection, spec: TableSpec) -> dict[str, str]:
     """Return the same for the triggers of ``evictions`` alone."""
     return _faults(evictions(connection, spec), _present_evictions(connection, spec))
+
+
+def find_joined_faults(connection: sqlite3.Connection, spec: TableSpec) -> dict[str, str]:
+    """Return the same for the triggers on joined tables alone."""
+    return _faults(joined_triggers(connection, spec), _present_joined(connection, spec))
 
 
 def attach(connection: sqlite3.Connection, spec: TableSpec) -> list[str]:
@@ -62,6 +69,16 @@ def attach_evictions(connection: sqlite3.Connection, spec: TableSpec) -> list[st
     def mending() -> list[str]:
         wanted = evictions(connection, spec)
         return _mending(connection, wanted, _present_evictions(connection, spec))
+
+    return _run(connection, mending)
+
+
+def attach_joined(connection: sqlite3.Connection, spec: TableSpec) -> list[str]:
+    """Make or complete the triggers on joined tables for a table with a change log, likewise."""
+
+    def mending() -> list[str]:
+        wanted = joined_triggers(connection, spec)
+        return _mending(connection, wanted, _present_joined(connection, spec))
 
     return _run(connection, mending)
 
@@ -107,16 +124,37 @@ _Present = dict[str, tuple[str, str]]
 
 
 def _present(connection: sqlite3.Connection, spec: TableSpec) -> _Present:
-    """Return the log and those triggers on the table that bear its name.
+    """Return the log and the triggers that bear its name, on the table and on joined ones.
 
-    The log of a table ``a`` has triggers named like those of ``a_b``, but on another table.
+    The log of a table ``a`` has triggers named like those of ``a_b``, but those are on another
+    table, or joined for it.
     """
     rows = connection.execute(
-        "SELECT name, type, sql FROM sqlite_master WHERE (type = 'table' AND name = ?) "
-        "OR (type = 'trigger' AND tbl_name = ? AND substr(name, 1, ?) = ?)",
-        (spec.changes, spec.table, len(spec.changes) + 1, f"{spec.changes}_"),
-    )
-    return {name: (kind, sql) for name, kind, sql in rows}
+        "SELECT name, type, sql, tbl_name FROM sqlite_master WHERE (type = 'table' AND name = ?1) "
+        "OR (type = 'trigger' AND substr(name, 1, ?2) = ?3)",
+        (spec.changes, len(spec.changes) + 1, f"{spec.changes}_"),
+    ).fetchall()
+    return {
+        name: (kind, sql)
+        for name, kind, sql, table in rows
+        if kind == "table"
+        or _is_joined(name, spec)
+        or (table == spec.table and "." not in _rest(name, spec))
+    }
+
+
+def _present_joined(connection: sqlite3.Connection, spec: TableSpec) -> _Present:
+    found = _present(connection, spec)
+    return {name: one for name, one in found.items() if _is_joined(name, spec)}
+
+
+def _is_joined(name: str, spec: TableSpec) -> bool:
+    """Say whether a trigger has a name as those on joined tables have."""
+    return _JOINED.fullmatch(_rest(name, spec)) is not None
+
+
+def _rest(name: str, spec: TableSpec) -> str:
+    return name[len(spec.changes) + 1 :]
 
 
 def _present_evictions(connection: sqlite3.Connection, spec: TableSpec) -> _Present:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from collections.abc import Collection
 from dataclasses import replace
 
 from syncer.changelog.evictions import evictions_of
@@ -20,7 +21,7 @@ def watched(connection: sqlite3.Connection, spec: TableSpec) -> Watched:
     Raises SettingsError if the table or a column is not there, if it is a view or a virtual
     table, if its key is not unique, or if an expression reads other tables.
     """
-    _refuse_what_has_no_triggers(connection, spec.table)
+    refuse_what_has_no_triggers(connection, spec.table, "source.table")
     spec = with_all_columns(connection, spec)
     check_table(connection, spec)
     shape = shape_of(connection, spec.table)
@@ -71,15 +72,20 @@ def _columns_that_count(connection: sqlite3.Connection, spec: TableSpec) -> tupl
     if spec.expires_at is not None:
         parts.append(f"t.{quote(spec.expires_at)}")
     found = columns_read(connection, f"SELECT {', '.join(parts)} FROM {quote(spec.table)} AS t")
+    refuse_other_tables(connection, found, spec.table)
+    return found.get(spec.table, ())
+
+
+def refuse_other_tables(connection: sqlite3.Connection, read: Collection[str], table: str) -> None:
+    """Raise SettingsError if what an expression over `table` reads is not all its own."""
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-    if others := sorted((found.keys() & names) - {spec.table}):
+    if others := sorted((set(read) & names) - {table}):
         raise SettingsError(
             f"an expression under [source] reads {', '.join(others)}, whose changes are not those "
-            f"of {spec.table}: they would never reach the index",
+            f"of {table}: they would never reach the index",
             hint="Keep what is indexed in the table itself, for example by a trigger that fills "
-            "a column.",
+            "a column; or name the other table under [[source.joined]].",
         )
-    return found.get(spec.table, ())
 
 
 def _has_own_before_triggers(connection: sqlite3.Connection, spec: TableSpec) -> bool:
@@ -90,14 +96,15 @@ def _has_own_before_triggers(connection: sqlite3.Connection, spec: TableSpec) ->
     """
     rows = connection.execute(
         "SELECT sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ? "
-        "AND substr(name, 1, ?) <> ?",
-        (spec.table, len(spec.changes) + 1, f"{spec.changes}_"),
+        "AND substr(name, 1, 15) <> 'syncer_changes_'",
+        (spec.table,),
     )
     words = [set(re.findall(r"\w+", sql.upper())) for (sql,) in rows]
     return any("BEFORE" in found or "AFTER" not in found for found in words)
 
 
-def _refuse_what_has_no_triggers(connection: sqlite3.Connection, table: str) -> None:
+def refuse_what_has_no_triggers(connection: sqlite3.Connection, table: str, setting: str) -> None:
+    """Raise SettingsError if a table's changes cannot be logged; `setting` is what names it."""
     found = connection.execute(
         "SELECT type, sql FROM sqlite_master WHERE name = ? AND type IN ('table', 'view')",
         (table,),
@@ -115,6 +122,6 @@ def _refuse_what_has_no_triggers(connection: sqlite3.Connection, table: str) -> 
         return
     raise SettingsError(
         f"{table} is {what}",
-        hint="Attach the table that holds the rows (source.table), or set source.changes to "
+        hint=f"Attach the table that holds the rows ({setting}), or set source.changes to "
         '"updated_at" or "append_only" and name source.key.',
     )

@@ -9,7 +9,7 @@ from syncer.changelog.evictions import Eviction
 from syncer.changelog.shape import Shape
 from syncer.table import quote
 
-VERSION = 1  # of the triggers; raise it when they change, so that old ones are replaced
+VERSION = 2  # of the triggers; raise it when they change, so that old ones are replaced
 
 _NOW = "julianday('now')"  # a number: to write out a date took a fifth of the trigger's time
 
@@ -24,12 +24,55 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
+class Owner:
+    """The row of the source to which a row of a joined table belongs, or several.
+
+    `table` is the source's, to be looked into for rows with that key; None where what the joined
+    table holds is the key itself. `casts` says which of its columns have numbers where the source's
+    have not: NEW and OLD have no affinity, so it has to be put on.
+    """
+
+    table: str | None
+    key: tuple[str, ...]
+    casts: tuple[bool, ...]
+
+    def keys_of(self, values: Sequence[str]) -> str:
+        """Return the SELECT of the keys that belong to the `values` of one joined row."""
+        if self.table is None:
+            known = " AND ".join(f"{value} IS NOT NULL" for value in values)
+            return f"SELECT {', '.join(values)} WHERE {known}"
+        same = " AND ".join(
+            f"(t.{quote(name)} = {value} OR t.{quote(name)} = CAST({value} AS NUMERIC))"
+            if cast
+            else f"t.{quote(name)} = {value}"
+            for name, value, cast in zip(self.key, values, self.casts, strict=True)
+        )
+        return f"SELECT {self._own_key()} FROM {quote(self.table)} AS t WHERE {same}"
+
+    def keys_among(self, select: str, names: Sequence[str]) -> str:
+        """Return the SELECT of the keys that belong to the rows which `select` finds."""
+        values = [f"found.{name}" for name in names]
+        if self.table is None:
+            known = " AND ".join(f"{value} IS NOT NULL" for value in values)
+            return f"SELECT {', '.join(values)} FROM ({select}) AS found WHERE {known}"
+        same = " AND ".join(
+            f"t.{quote(name)} = {value}" for name, value in zip(self.key, values, strict=True)
+        )
+        both = f"({select}) AS found CROSS JOIN {quote(self.table)} AS t"
+        return f"SELECT {self._own_key()} FROM {both} WHERE {same}"
+
+    def _own_key(self) -> str:
+        return ", ".join(f"t.{quote(name)}" for name in self.key)
+
+
+@dataclass(frozen=True, slots=True)
 class Watched:
     """A table whose changes are logged: the source, or one that is joined to it.
 
     `log` is the log's name, `log_key` are its columns, `key` those of the table that go into
     them. `columns` are those whose values count; `listed` those that an UPDATE must name to change
-    them, None for any UPDATE.
+    them, None for any UPDATE. A joined table has an `owner`, and its rows also count as changed
+    when their `place` is another.
     """
 
     shape: Shape
@@ -40,6 +83,14 @@ class Watched:
     listed: tuple[str, ...] | None
     evictions: Sequence[Eviction] = ()
     prefix: str = ""
+    place: tuple[str, ...] = ()
+    owner: Owner | None = None
+
+    def logging(self, select: str) -> str:
+        """Return what logs the rows whose key a SELECT finds in this table."""
+        names = [quote(name) for name in self.key]
+        found = select if self.owner is None else self.owner.keys_among(select, names)
+        return f"INSERT INTO {quote(self.log)} ({_names(self.log_key)}) {found}"
 
 
 def log_table(watched: Watched) -> Statement:
@@ -53,12 +104,17 @@ def log_table(watched: Watched) -> Statement:
 
 
 def triggers(watched: Watched) -> list[Statement]:
-    """Return the triggers that log every change of a `watched` table."""
+    """Return the triggers that log every change of a `watched` table.
+
+    A key that goes is logged before it does: while a foreign key of another type refers to it,
+    SQLite shows triggers that run afterwards the old key converted to that type.
+    """
     counted = [name for name in watched.columns if name not in watched.key]
     return [
         _trigger(watched, "insert", "AFTER INSERT", [_log(watched, "NEW")]),
-        _trigger(watched, "delete", "AFTER DELETE", [_log(watched, "OLD")]),
+        _trigger(watched, "delete", "BEFORE DELETE", [_log(watched, "OLD")]),
         *([_update(watched, counted)] if counted else []),
+        _rekey_from(watched),
         _rekey(watched),
         *eviction_triggers(watched),
     ]
@@ -88,9 +144,8 @@ def eviction_triggers(watched: Watched) -> list[Statement]:
         ],
         ("evict_open_update", update, is_open): [one.on_open_update(key) for one in by_index],
     }
-    into = f"INSERT INTO {quote(watched.log)} ({_names(watched.log_key)})"
     bodies = {
-        where: [f"{into} {select}" for each in found for select in each]
+        where: [watched.logging(select) for each in found for select in each]
         for where, found in selects.items()
     }
     return [
@@ -131,16 +186,30 @@ def _update(watched: Watched, counted: Sequence[str]) -> Statement:
     return _trigger(watched, "update", event, [_log(watched, "NEW")], changed)
 
 
+def _rekey_from(watched: Watched) -> Statement:
+    """Log the old key of a row whose key changes; no column list, as SET rowid counts as none."""
+    moved = _moved(watched)
+    bases = [name for name in watched.shape.deciding(watched.key) if name not in watched.key]
+    loaded = "".join(f" AND typeof(NEW.{quote(name)}) <> ''" for name in bases)
+    condition = f"({moved}){loaded}" if loaded else moved
+    return _trigger(watched, "rekey_from", "BEFORE UPDATE", [_log(watched, "OLD")], condition)
+
+
 def _rekey(watched: Watched) -> Statement:
-    """Log both keys of a row whose key changes; no column list, since SET rowid counts as none."""
-    changed = " OR ".join(_differs(name) for name in watched.key)
-    body = [_log(watched, "OLD"), _log(watched, "NEW")]
-    return _trigger(watched, "rekey", "AFTER UPDATE", body, changed)
+    """Log the new key of a row whose key changes."""
+    return _trigger(watched, "rekey", "AFTER UPDATE", [_log(watched, "NEW")], _moved(watched))
+
+
+def _moved(watched: Watched) -> str:
+    return " OR ".join(_differs(name) for name in (*watched.key, *watched.place))
 
 
 def _log(watched: Watched, row: str) -> str:
-    values = ", ".join(f"{row}.{quote(name)}" for name in watched.key)
-    return f"INSERT INTO {quote(watched.log)} ({_names(watched.log_key)}) VALUES ({values})"
+    into = f"INSERT INTO {quote(watched.log)} ({_names(watched.log_key)})"
+    values = [f"{row}.{quote(name)}" for name in watched.key]
+    if watched.owner is not None:
+        return f"{into} {watched.owner.keys_of(values)}"
+    return f"{into} VALUES ({', '.join(values)})"
 
 
 def _names(names: Sequence[str]) -> str:

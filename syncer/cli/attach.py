@@ -15,7 +15,7 @@ from syncer.errors import SettingsError, SourceBusyError, SourceError
 from syncer.schema import SchemaObject, load, packaged, replay
 from syncer.settings import Settings
 from syncer.settings.base import CANONICAL_TABLE
-from syncer.source import BUSY_SLICE, open_readonly
+from syncer.source import BUSY_SLICE, JoinedLists, key_order, open_readonly
 from syncer.state import StateStore
 from syncer.table import check_table, quote, with_all_columns
 
@@ -45,12 +45,19 @@ def attach(settings: Settings) -> str:
         return len(applied), len(run)
 
     applied, run = opening.patiently(settings, work)
+    warnings = opening.patiently(settings, lambda: _warnings(settings))
     if not applied and not run:
-        return f"{table} in {database} is attached; there is nothing to do"
-    return (
-        f"{table} in {database} is attached: its changes are logged in {spec.changes}\n"
-        "ALTER TABLE … DROP COLUMN on a column that the triggers read fails until `syncer detach`\n"
-        "next: syncer once"
+        return "\n".join([f"{table} in {database} is attached; there is nothing to do", *warnings])
+    return "\n".join(
+        [
+            f"{table} in {database} is attached: its changes are logged in {spec.changes}",
+            (
+                "ALTER TABLE … DROP COLUMN on a column that the triggers read fails until "
+                "`syncer detach`"
+            ),
+            *warnings,
+            "next: syncer once",
+        ]
     )
 
 
@@ -156,6 +163,14 @@ def _plan(settings: Settings) -> tuple[list[str], list[str]]:
     with closing(_open(settings)) as connection, writing(settings.source.database):
         log = changelog.attaching(connection, specs.table_spec(settings))
         return _missing_state(connection), log
+
+
+def _warnings(settings: Settings) -> list[str]:
+    """Return for which joined lists a look at one row reads a whole table."""
+    spec = specs.table_spec(settings)
+    with closing(_open(settings)) as connection, writing(settings.source.database):
+        found = JoinedLists(connection, spec, key_order(connection, spec)).warnings
+    return [f"warning: {one}" for one in found]
 
 
 def _missing_state(connection: sqlite3.Connection) -> list[str]:

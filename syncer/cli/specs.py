@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from syncer.settings import Settings
 from syncer.settings.base import CANONICAL_TABLE
-from syncer.table import TableSpec
+from syncer.table import Joined, TableSpec
 
 
 def table_spec(settings: Settings) -> TableSpec:
@@ -20,4 +20,7 @@ def table_spec(settings: Settings) -> TableSpec:
         deleted=source.deleted,
         expires_at=source.expires_at,
         expiry_is_uniform=source.table == CANONICAL_TABLE,
+        joined=tuple(
+            Joined(one.name, one.table, one.key, one.value, one.order) for one in source.joined
+        ),
     )

@@ -56,6 +56,8 @@ def mend(settings: Settings, store: StateStore) -> list[str]:
             names = restore.restore(connection)
             names += list(changelog.find_eviction_faults(connection, spec))
             changelog.attach_evictions(connection, spec)
+            names += list(changelog.find_joined_faults(connection, spec))
+            changelog.attach_joined(connection, spec)
         else:
             names = list(changelog.find_faults(connection, spec))
             changelog.attach(connection, spec)
@@ -85,7 +87,9 @@ def _faults(settings: Settings, connection: sqlite3.Connection) -> Mapping[str, 
     spec = table_spec(settings)
     if is_canonical(settings, connection):
         lost = migrate.lost(connection, schema.SETS)
-        return {**lost, **_worded(changelog.find_eviction_faults(connection, spec))}
+        added = changelog.find_eviction_faults(connection, spec)
+        joined = changelog.find_joined_faults(connection, spec)
+        return {**lost, **_worded({**added, **joined})}
     if pending := migrate.pending(connection, "state"):
         _refuse(settings, dict.fromkeys(pending, "is not applied"))
     migrate.check(connection, ("state",))

@@ -7,15 +7,18 @@ be a secret.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import SecretStr
 
+ROW_KEY = "sqlite_id"  # in every point's metadata
 MAX_NAME = 128  # a generation adds 27 characters, and a file name has 255 at most
 
 _COLLECTION = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
 _SURROGATE = re.compile("[\ud800-\udfff]")  # a byte that was not UTF-8, in a variable
 _PAYLOAD_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_JOINED_NAME = re.compile(r"[^\W\d][\w-]*")
 _URI = re.compile(r"(?:file|sqlite)[a-z0-9+]*:", re.IGNORECASE)
 _UNSAFE_PARAMETER = re.compile(r"[?&](immutable|nolock)=(?:1|true|yes|on)\b", re.IGNORECASE)
 _ADDRESS = re.compile(
@@ -45,6 +48,40 @@ def some_text(value: str) -> str:
 def tuple_from_list(value: object) -> object:
     """Return a list as a tuple, anything else as it is."""
     return tuple(value) if isinstance(value, list) else value
+
+
+def tuple_from_text(value: object) -> object:
+    """Return a text as a tuple of one, anything else as it is."""
+    return (value,) if isinstance(value, str) else value
+
+
+def some_columns(value: tuple[str, ...]) -> tuple[str, ...]:
+    """Refuse an empty list of columns."""
+    if not value:
+        raise ValueError("must name at least one column")
+    return value
+
+
+def value_or_columns(value: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    """Refuse an empty text, and a list without names or with one twice."""
+    return some_text(value) if isinstance(value, str) else some_columns(columns(value))
+
+
+def joined_name(value: str) -> str:
+    """Refuse keys that Qdrant would read as a path, and the one that holds the row's key."""
+    if not _JOINED_NAME.fullmatch(value):
+        raise ValueError("must be letters, digits, '_' or '-', starting with a letter or '_'")
+    if value.lower() == ROW_KEY:
+        raise ValueError(f'must not be "{ROW_KEY}", which holds the key of the row')
+    return value
+
+
+class EntriesError(ValueError):
+    """What is wrong with entries of a list: number of the entry, name of the setting, and what."""
+
+    def __init__(self, found: Sequence[tuple[int, str, str]]) -> None:
+        super().__init__("; ".join(what for *_, what in found))
+        self.found = tuple(found)
 
 
 def columns(value: tuple[str, ...]) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ _ROWS = {
     "max_content_bytes",
     "invalid_utf8",
     "json_columns",
+    "joined",
     "changes",
     "updated_at",
 }
@@ -52,6 +53,8 @@ def _plain(
     plain = {name: _resolved(value) for name, value in values.items()}
     if "metadata" in plain:
         plain["metadata"] = sorted(values["metadata"])  # a payload has no order
+    if plain.pop("joined", None):  # none is as if there were no such setting
+        plain["joined"] = sorted(values["joined"], key=lambda one: str(one["name"]))
     return plain
 
 

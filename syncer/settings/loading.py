@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import SecretStr, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from syncer.errors import SettingsError
-from syncer.settings.checks import secret_from_text
+from syncer.settings.checks import EntriesError, secret_from_text
 from syncer.settings.layers import (
     CONFIG_VARIABLE,
     Given,
@@ -18,9 +19,9 @@ from syncer.settings.layers import (
     variable_layer,
 )
 from syncer.settings.places import default_state
-from syncer.settings.problems import line, shown, variable_name
+from syncer.settings.problems import line, shown, unknown_entry, variable_name
 from syncer.settings.reference import requirement
-from syncer.settings.sections import FIELDS, SECTIONS, Settings
+from syncer.settings.sections import ENTRIES, FIELDS, SECTIONS, Settings
 
 MAX_KEY_FILE = 64 * 1024  # bytes; no API key comes near, and a device would never end
 
@@ -93,23 +94,58 @@ def _lines(
     seen: set[str] = set()
     for detail in details:
         key = ".".join(str(part) for part in detail["loc"][:2])
-        if key in seen or (ignore_missing and detail["type"] == "missing"):
+        in_entry = key in ENTRIES and len(detail["loc"]) > len(("source", "joined"))
+        error = detail.get("ctx", {}).get("error")
+        if isinstance(error, EntriesError):
+            for number, name, what in error.found:
+                yield _entry_line(key, (number, name), what, given[key])
+        elif in_entry:
+            place = detail["loc"][2:4]
+            if repr(place) not in seen:  # of a choice between types each may be complained of
+                yield _entry_line(key, place, _entry_cause(key, detail), given[key])
+            seen.add(repr(place))
+        elif key in seen or (ignore_missing and detail["type"] == "missing"):
             continue
-        seen.add(key)
-        if key in given:
+        elif key in given:
             subject = f"{key} = {shown(key, given[key].value)}"
-            yield line(subject, _cause(key, detail), given[key].origin)
+            yield line(subject, _cause(FIELDS[key], detail), given[key].origin)
         elif detail["type"] == "missing":
             yield line(key, f"is not set; give it in syncer.toml or as {variable_name(key)}")
         else:
-            yield line(key, _cause(key, detail))
+            yield line(key, _cause(FIELDS[key], detail))
+        seen.add(key)
 
 
-def _cause(key: str, detail: ErrorDetails) -> str:
+def _cause(info: FieldInfo, detail: ErrorDetails) -> str:
     """Return what is wrong: a check's own words, or what the type and the bound ask for."""
     if detail["type"] == "value_error":
         return str(detail["ctx"]["error"])
-    return f"must be {requirement(FIELDS[key])}"
+    return f"must be {requirement(info)}"
+
+
+def _entry_cause(key: str, detail: ErrorDetails) -> str:
+    """Return what is wrong with an entry of a list of tables, or with a setting in it."""
+    fields = ENTRIES[key].model_fields
+    if len(detail["loc"]) == len(("source", "joined", 0)):
+        return f"must be a table with {', '.join(fields)}"
+    name = str(detail["loc"][3])
+    if detail["type"] == "missing":
+        return "is not set"
+    return _cause(fields[name], detail) if name in fields else unknown_entry(name, fields)
+
+
+def _entry_line(key: str, place: Sequence[int | str], what: str, given: Given) -> str:
+    """Return the line for an entry, or for a setting in it; not its value if that is unknown."""
+    value, subject = given.value, key
+    for part in place:
+        subject += f"[{part}]" if isinstance(part, int) else f".{part}"
+        known = isinstance(part, int) or part in ENTRIES[key].model_fields
+        if known and isinstance(value, (list, tuple, dict)):
+            value = value.get(part) if isinstance(value, dict) else value[int(part)]
+        else:
+            value = None
+    shown_value = "" if value is None else f" = {shown(subject, value)}"
+    return line(f"{subject}{shown_value}", what, given.origin)
 
 
 def _key_from_file(given: Mapping[str, Given]) -> tuple[SecretStr | None, list[str]]:

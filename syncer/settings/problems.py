@@ -58,6 +58,12 @@ def unknown_variable(variable: str, reserved: Iterable[str]) -> str:
     return line(f"variable {variable}", _unknown(near, f"there is {', '.join(known)}"))
 
 
+def unknown_entry(name: str, others: Iterable[str]) -> str:
+    """Return what is wrong with a setting of an entry that is none."""
+    there = tuple(others)
+    return _unknown(get_close_matches(name, there, n=1), f"there is {', '.join(there)}")
+
+
 def variable_name(key: str) -> str:
     """Return the variable of a setting: ``SYNCER_TARGET__URL`` for ``target.url``."""
     return PREFIX + key.replace(".", "__").upper()

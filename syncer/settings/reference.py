@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from syncer.settings.base import CANONICAL_DEFAULTS, CANONICAL_TABLE
-from syncer.settings.sections import SECTIONS
+from syncer.settings.sections import ENTRIES, SECTIONS
 
 _NOUNS: dict[object, str] = {
     bool: "true or false",
@@ -40,7 +40,9 @@ def kind(info: FieldInfo) -> str:
     if literal:
         names = [json.dumps(value) for value in literal]
         return names[0] if len(names) == 1 else "one of " + ", ".join(names)
-    return _NOUNS[options[0]]
+    if any(get_args(info.annotation)[:1] == (entry,) for entry in ENTRIES.values()):
+        return "a list of tables"
+    return ", or ".join(_NOUNS[option] for option in options)
 
 
 def bound(info: FieldInfo) -> str:
@@ -67,10 +69,16 @@ def types_of(annotation: object) -> list[object]:
 
 
 def table(section: str) -> str:
-    """Return a section's part of the reference as a Markdown table, a row for each setting."""
+    """Return a section's part of the reference as a Markdown table, a row for each setting.
+
+    The entries of a list of tables have one of their own, by the list's name.
+    """
     head = ["| name | type | default | bound | meaning |", "|---|---|---|---|---|"]
-    fields = SECTIONS[section].model_fields.items()
-    return "\n".join(head + [_row(f"{section}.{name}", info) for name, info in fields])
+    model, prefix = SECTIONS.get(section), section
+    if model is None:
+        model, prefix = ENTRIES[section], f"{section}[]"
+    fields = model.model_fields.items()
+    return "\n".join(head + [_row(f"{prefix}.{name}", info) for name, info in fields])
 
 
 def _row(key: str, info: FieldInfo) -> str:

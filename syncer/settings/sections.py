@@ -6,9 +6,10 @@ The models decide types, bounds and defaults; a field's description is its meani
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import (
+    BeforeValidator,
     Field,
     ValidationInfo,
     field_validator,
@@ -32,9 +33,8 @@ from syncer.settings.base import (
     Section,
     Text,
 )
-from syncer.settings.checks import (
-    no_uri,
-)
+from syncer.settings.checks import no_uri, some_columns, tuple_from_list, tuple_from_text
+from syncer.settings.joined import JoinedSettings, check_entries
 from syncer.settings.target import TargetSettings
 
 
@@ -52,6 +52,9 @@ class SourceSettings(Section):
     )
     json_columns: Columns = Field(
         default=(), description="Metadata columns that hold JSON but are not declared so."
+    )
+    joined: Annotated[tuple[JoinedSettings, ...], BeforeValidator(tuple_from_list)] = Field(
+        default=(), description="Lists out of other tables that go along as metadata, see below."
     )
     where: OptionalText = Field(
         default=None, description="SQL expression; rows for which it does not hold stay out."
@@ -107,13 +110,19 @@ class SourceSettings(Section):
     @field_validator("key", mode="before")
     @classmethod
     def _one_column_is_a_key(cls, value: object) -> object:
-        return (value,) if isinstance(value, str) else value
+        return tuple_from_text(value)
 
     @field_validator("key")
     @classmethod
     def _key_has_columns(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        if not value:
-            raise ValueError("must name at least one column")
+        return some_columns(value)
+
+    @field_validator("joined")
+    @classmethod
+    def _joined_lists_fit_the_table(
+        cls, value: tuple[JoinedSettings, ...], info: ValidationInfo
+    ) -> tuple[JoinedSettings, ...]:
+        check_entries(value, info.data.get("key"), info.data.get("metadata", ()))
         return value
 
     @field_validator("updated_at")
@@ -209,6 +218,9 @@ SECTIONS: dict[str, type[Section]] = {
     "sync": SyncSettings,
     "log": LogSettings,
 }
+
+ENTRIES: dict[str, type[Section]] = {"source.joined": JoinedSettings}
+"""What an entry is like, of those settings that are lists of tables."""
 
 FIELDS = {
     f"{section}.{name}": info

@@ -42,7 +42,7 @@ class AppendSource(LogSource):
 
     def warnings(self) -> list[str]:
         """Return what is risky about the table, in words."""
-        found = filesystem.warning(self._path)
+        found = [*filesystem.warning(self._path), *self._joined.warnings]
         if is_reusable_key(self.columns, self._spec):
             found.append(_REUSED_KEY.format(f"{self._spec.table}.{self._spec.key[0]}"))
         return found

@@ -14,6 +14,7 @@ from syncer.source import filesystem
 from syncer.source.collector import Collector, Limits
 from syncer.source.database import BUSY_SLICE, FileMark, open_readonly, snapshot, translated
 from syncer.source.departures import Departures
+from syncer.source.joined import JoinedLists
 from syncer.source.order import key_order
 from syncer.source.queries import Queries
 from syncer.table import (
@@ -47,7 +48,9 @@ class LogSource:
                 self._spec = spec = with_all_columns(self._connection, spec)
                 self.columns: Columns = check_table(self._connection, spec)
                 self._check_log()
-                self._queries = Queries(spec, key_order(self._connection, spec))
+                order = key_order(self._connection, spec)
+                self._queries = Queries(spec, order)
+                self._joined = JoinedLists(self._connection, spec, order)
         except SyncerError:
             self._connection.close()
             raise
@@ -59,7 +62,7 @@ class LogSource:
 
     def warnings(self) -> list[str]:
         """Return what is risky about the table, in words."""
-        found = filesystem.warning(self._path)
+        found = [*filesystem.warning(self._path), *self._joined.warnings]
         if is_reusable_key(self.columns, self._spec):
             found.append(reused_key_warning(self._spec))
         return found
@@ -220,7 +223,7 @@ class LogSource:
                 seen += 1
                 last = encode_key(row.key)
                 if row.key not in window.rows:
-                    window.add(row)
+                    window.add(self._joined.complete(row))
             else:
                 return replace(position, last_id=last, walked=seen < room)
         finally:
@@ -238,7 +241,7 @@ class LogSource:
         record = self._connection.execute(*self._queries.one(key, now)).fetchone()
         row = self._queries.row(record) if record else Row(key)
         same = encode_key(row.key) == encode_key(key)  # where 1 is asked for, 1.0 is found as well
-        return row if same else Row(key)
+        return self._joined.complete(row) if same else Row(key)
 
     def _check_log(self) -> None:
         found = self._connection.execute(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass
 
 from syncer.keys import Key, RawText
-from syncer.table import TableSpec, quote
+from syncer.table import TableSpec, own_collations, quote
 
 _BINARY = "BINARY"
 _KNOWN = (_BINARY, "NOCASE", "RTRIM")  # what every SQLite has; others belong to the application
@@ -111,7 +110,7 @@ def key_order(connection: sqlite3.Connection, spec: TableSpec) -> KeyOrder:
     ]
     found = min(indexed, key=_strangeness, default=dict.fromkeys(names, _BINARY))
     collations = tuple(found[name] for name in names)
-    own = _own_collations(connection, spec)
+    own = own_collations(connection, spec.table, spec.key)
     return KeyOrder(
         spec.key,
         collations,
@@ -133,27 +132,6 @@ def _unique_indexes(connection: sqlite3.Connection, table: str) -> list[dict[str
 
 def _strangeness(collations: dict[str, str]) -> int:
     return sum(collation != _BINARY for collation in collations.values())
-
-
-def _own_collations(connection: sqlite3.Connection, spec: TableSpec) -> dict[str, str]:
-    """Return the collations that the key's columns are declared with; none if unknown.
-
-    No PRAGMA tells them, but an index takes them over: here one in memory, over a copy.
-    """
-    found = connection.execute(
-        "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?", (spec.table,)
-    ).fetchone()
-    if found is None:
-        return {}
-    columns = ", ".join(quote(name) for name in spec.key)
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
-        try:
-            copy.execute(found[0])
-            copy.execute(f"CREATE INDEX syncer_probe ON {quote(spec.table)} ({columns})")
-        except sqlite3.Error:
-            return {}  # it needs a function or collation that only the application has
-        terms = _terms(copy, "syncer_probe")
-    return {str(name).lower(): collation for name, collation in terms}
 
 
 def _terms(connection: sqlite3.Connection, index: str) -> list[tuple[str | None, str]]:

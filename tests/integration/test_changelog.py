@@ -360,8 +360,8 @@ def test_a_changed_mapping_or_version_or_index_replaces_the_triggers_and_keeps_t
     db.connection.execute("DROP INDEX titles")
     assert set(changelog.find_faults(db.connection, other).values()) == {"left over"}
     changelog.attach(db.connection, other)
-    monkeypatch.setattr(statements, "VERSION", 2)
-    assert len(changelog.find_faults(db.connection, other)) == 4
+    monkeypatch.setattr(statements, "VERSION", 99)
+    assert len(changelog.find_faults(db.connection, other)) == 5
     changelog.attach(db.connection, other)
     assert changelog.find_faults(db.connection, other) == {}
     assert db.logged() == {(1,)}
@@ -517,7 +517,7 @@ def test_the_triggers_know_nothing_that_old_builds_of_sqlite_do_not() -> None:
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(NOTES + "CREATE UNIQUE INDEX i ON notes (lower(title)) WHERE id>1")
         found = changelog.plan(connection, SPEC)
-        assert len(found) == 7
+        assert len(found) == 8
         for one in found:
             assert YOUNG.search(one.sql) is None, one.sql
             assert re.search(r"\)\s*(?:[<>=]+|IN)\s*\((?!SELECT)", one.sql) is None  # row values
@@ -541,3 +541,23 @@ def test_a_unique_index_on_the_canonical_table_gets_its_eviction_triggers(db: Da
     assert set(changelog.find_eviction_faults(db.connection, db.spec).values()) == {"left over"}
     changelog.attach_evictions(db.connection, db.spec)
     assert changelog.find_eviction_faults(db.connection, db.spec) == {}
+
+
+@pytest.mark.parametrize("child", ["INTEGER", "TEXT"])
+@pytest.mark.parametrize("parent", ["INTEGER", "TEXT"])
+def test_a_key_is_logged_as_it_was_whatever_the_type_of_a_foreign_key(
+    parent: str, child: str
+) -> None:
+    """SQLite shows AFTER triggers the old key converted to the type of an indexed foreign key."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.executescript(
+            f"PRAGMA foreign_keys = ON; CREATE TABLE m (k {parent} PRIMARY KEY, content);"
+            f"CREATE TABLE c (of {child} REFERENCES m ON DELETE CASCADE ON UPDATE CASCADE);"
+            "CREATE INDEX i ON c (of); INSERT INTO m VALUES ('1', 'x'), ('3', 'y');"
+        )
+        changelog.attach(connection, TableSpec("m", key=("k",)))
+        connection.execute("UPDATE m SET k = '2' WHERE k = '1'")
+        connection.execute("DELETE FROM m WHERE k = '3'")
+        logged = connection.execute("SELECT k FROM syncer_changes_m ORDER BY seq").fetchall()
+    as_stored = int if parent == "INTEGER" else str
+    assert logged == [(as_stored(key),) for key in (1, 2, 3)]

@@ -13,7 +13,7 @@ from settings_loading import KEY, given, problems
 
 from syncer.settings import Settings, digest, load, mapping_digest, write_example
 from syncer.settings.reference import table
-from syncer.settings.sections import FIELDS, SECTIONS
+from syncer.settings.sections import ENTRIES, FIELDS, SECTIONS
 
 OTHER: dict[str, object] = {
     "source.database": "/data/other.db",
@@ -34,6 +34,7 @@ OTHER: dict[str, object] = {
     "source.repair_triggers": False,
     "source.invalid_utf8": "quarantine",
     "source.json_columns": ["metadata"],
+    "source.joined": [{"name": "tags", "table": "t", "key": ["m"], "value": "tag"}],
     "source.max_content_bytes": 2048,
     "target.api_key": KEY,
     "target.allow_insecure_key": True,
@@ -69,7 +70,7 @@ OTHER: dict[str, object] = {
 ROWS_AND_TEXTS = {
     *("source.table", "source.key", "source.content", "source.metadata", "source.where"),
     *("source.max_content_bytes", "source.invalid_utf8", "source.changes", "source.updated_at"),
-    *("source.json_columns",),
+    *("source.json_columns", "source.joined"),
     *("source.expires_at", "source.deleted", "target.document_key", "target.metadata_key"),
 }
 TARGET_AND_VECTORS = {
@@ -122,7 +123,7 @@ def test_settings_are_frozen() -> None:
         settings.source.table = "other"
 
 
-@pytest.mark.parametrize("section", SECTIONS)
+@pytest.mark.parametrize("section", [*SECTIONS, *ENTRIES])
 def test_the_reference_in_the_docs_lists_every_setting(section: str) -> None:
     docs = Path(__file__).parents[2] / "docs" / "settings.md"
     lines = docs.read_text("utf-8").splitlines()

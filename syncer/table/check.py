@@ -1,4 +1,4 @@
-"""Which rows and texts of which table; checked against the database before it is used."""
+"""The settings of a table, checked against the database before they are used."""
 
 from __future__ import annotations
 
@@ -6,52 +6,14 @@ import difflib
 import re
 import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 from syncer.errors import SettingsError
+from syncer.table.spec import Joined, TableSpec, is_name, quote
 
-_NAME = re.compile(r"\w+")
 _QUOTED = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|--[^\n]*""")
 _SUBQUERY = re.compile(r"\bSELECT\b", re.IGNORECASE)
-_LOG_OWN = frozenset({"seq", "changed_at"})
-
-
-@dataclass(frozen=True, slots=True)
-class TableSpec:
-    """A table and what of it is indexed.
-
-    `content` and `where`, `deleted` are SQL expressions over the table's columns, `content`
-    usually just a column. `json` names metadata columns that hold JSON although they are not
-    declared as such. `expires_at` is a column that holds UTC times as ISO 8601 text with
-    milliseconds and Z.
-    """
-
-    table: str
-    key: tuple[str, ...] = ("id",)
-    content: str = "content"
-    metadata: tuple[str, ...] = ()
-    where: str | None = None
-    deleted: str | None = None
-    expires_at: str | None = None
-    expiry_is_uniform: bool = True
-    json: tuple[str, ...] = ()
-
-    @property
-    def changes(self) -> str:
-        """Name of the table's change log."""
-        return f"syncer_changes_{self.table}"
-
-    @property
-    def log_key(self) -> tuple[str, ...]:
-        """Names of the key's columns in the change log, apart from the log's own."""
-        names: list[str] = []
-        for name in self.key:
-            taken = _LOG_OWN | {one.lower() for one in (*self.key, *names) if one != name}
-            free = name
-            while free.lower() in taken:
-                free += "_"
-            names.append(free)
-        return tuple(names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +29,13 @@ class Columns:
         return list(self.types)
 
 
-def quote(name: str) -> str:
-    """Return `name` as an SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 def check_table(connection: sqlite3.Connection, spec: TableSpec) -> Columns:
     """Return the table's columns, or raise SettingsError that names what is missing.
 
     Every name of the settings is looked up, since SQLite takes a misspelt identifier in double
     quotes for a text. All problems are reported at once.
     """
-    found = connection.execute(
-        "SELECT type, sql FROM sqlite_master WHERE name = ? AND type IN ('table', 'view')",
-        (spec.table,),
-    ).fetchone()
+    found = _find(connection, spec.table)
     if found is None:
         raise SettingsError(_no_table(connection, spec.table), hint=_ATTACH)
     info = connection.execute(f"PRAGMA table_xinfo({quote(spec.table)})").fetchall()
@@ -96,6 +50,7 @@ def check_table(connection: sqlite3.Connection, spec: TableSpec) -> Columns:
         if name.lower() not in {column.lower() for column in columns.names()}
     ]
     problems += _bad_expressions(connection, spec)
+    problems += [bad for each in spec.joined for bad in _bad_joined(connection, spec, each)]
     if problems:
         raise SettingsError(f"table {spec.table}: " + "; ".join(problems), hint=_COLUMNS)
     return columns
@@ -150,11 +105,39 @@ def reused_key_warning(spec: TableSpec) -> str:
     )
 
 
+def own_collations(
+    connection: sqlite3.Connection, table: str, names: Sequence[str]
+) -> dict[str, str]:
+    """Return by lower-case name the collations that columns are declared with; none if unknown.
+
+    No PRAGMA tells them, but an index takes them over: here one in memory, over a copy.
+    """
+    found = _find(connection, table)
+    if found is None or found[0] != "table":
+        return {}
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
+        try:
+            copy.execute(found[1])
+            columns = ", ".join(map(quote, names))
+            copy.execute(f"CREATE INDEX syncer_probe ON {quote(table)} ({columns})")
+        except sqlite3.Error:
+            return {}  # it needs a function or collation that only the application has
+        terms = copy.execute("PRAGMA index_xinfo(syncer_probe)").fetchall()
+    return {str(row[2]).lower(): str(row[4]).upper() for row in terms if row[5]}
+
+
+def _find(connection: sqlite3.Connection, name: str) -> tuple[str, str] | None:
+    """Return kind and SQL of a table or view, None if there is none."""
+    sql = "SELECT type, sql FROM sqlite_master WHERE name = ? AND type IN ('table', 'view')"
+    found: tuple[str, str] | None = connection.execute(sql, (name,)).fetchone()
+    return found
+
+
 def _named_columns(spec: TableSpec) -> list[tuple[str, str]]:
     named = [("key", name) for name in spec.key]
     named += [("metadata", name) for name in spec.metadata]
     named += [("json_columns", name) for name in spec.json]
-    if _NAME.fullmatch(spec.content):
+    if is_name(spec.content):
         named.append(("content", spec.content))
     if spec.expires_at is not None:
         named.append(("expires_at", spec.expires_at))
@@ -188,17 +171,52 @@ def _bad_expressions(connection: sqlite3.Connection, spec: TableSpec) -> list[st
     problems = []
     for setting in ("content", "where", "deleted"):
         expression = getattr(spec, setting)
-        if expression is None or _NAME.fullmatch(expression):
+        if expression is None or is_name(expression):
             continue
-        try:
-            connection.execute(
-                f"EXPLAIN SELECT ({expression}\n) FROM {quote(spec.table)} AS t"
-            ).close()
-        except (sqlite3.Error, sqlite3.Warning) as error:
-            problems.append(f"source.{setting} is no SQL expression over it: {error}")
-        else:
-            problems += _taken_for_text(connection, spec.table, setting, expression)
+        sql = f"SELECT ({expression}\n) FROM {quote(spec.table)} AS t"
+        bad = _bad_sql(connection, sql, f"source.{setting}")
+        problems += bad or _taken_for_text(connection, spec.table, setting, expression)
     return problems
+
+
+def _bad_joined(connection: sqlite3.Connection, spec: TableSpec, one: Joined) -> list[str]:
+    """Return what is wrong with a joined list."""
+    where = f"joined[{one.name}]"
+    problems = []
+    if one.name.lower() in {name.lower() for name in spec.metadata}:
+        problems.append(f"source.{where} has the name of a column in source.metadata")
+    if _find(connection, one.table) is None:
+        return [*problems, f"source.{where}: {_no_table(connection, one.table)}"]
+    info = connection.execute(f"PRAGMA table_xinfo({quote(one.table)})").fetchall()
+    columns = [row[1] for row in info]
+    known = {name.lower() for name in columns}
+    named = [("key", name) for name in one.key] + [("value", name) for name in one.fields or ()]
+    texts = {"value": one.value, "order": one.order}
+    rest = {name: text for name, text in texts.items() if isinstance(text, str)}
+    named += [(name, text) for name, text in rest.items() if is_name(text)]
+    problems += [
+        f"{one.table}: {_no_column(name, f'{where}.{setting}', columns)}"
+        for setting, name in named
+        if name.lower() not in known
+    ]
+    for setting, text in rest.items():
+        if not is_name(text):
+            clause = f"SELECT ({text}\n)" if setting == "value" else "SELECT 1"
+            # Another term after it: a LIMIT must not pass for a part of the order.
+            order = f" ORDER BY {text}\n, j.{quote(columns[0])}" if setting == "order" else ""
+            # Beside the row itself, as it is read: there a bare rowid could be either's.
+            sql = f"{clause} FROM (SELECT 1) CROSS JOIN {quote(one.table)} AS j{order}"
+            bad = _bad_sql(connection, sql, f"source.{where}.{setting}")
+            problems += bad or _taken_for_text(connection, one.table, f"{where}.{setting}", text)
+    return problems
+
+
+def _bad_sql(connection: sqlite3.Connection, sql: str, setting: str) -> list[str]:
+    try:
+        connection.execute(f"EXPLAIN {sql}").close()
+    except (sqlite3.Error, sqlite3.Warning) as error:
+        return [f"{setting} is no SQL expression over it: {error}"]
+    return []
 
 
 def _taken_for_text(
@@ -209,7 +227,7 @@ def _taken_for_text(
         return []  # it has names of its own
     info = connection.execute(f"PRAGMA table_xinfo({quote(table)})").fetchall()
     columns = [row[1] for row in info]
-    known = {name.lower() for name in (*columns, "t", "rowid", "oid", "_rowid_")}
+    known = {name.lower() for name in (*columns, "t", "j", "rowid", "oid", "_rowid_")}
     named = [
         part[1:-1].replace('""', '"') for part in _QUOTED.findall(expression) if part[0] == '"'
     ]
