@@ -14,7 +14,7 @@ from syncer.cli import compose, opening
 from syncer.cli.opening import Sides
 from syncer.model import SyncResult
 from syncer.ports import Pipeline
-from syncer.settings import Settings, digest, load, mapping_digest
+from syncer.settings import Settings, digest, load
 from syncer.state import utc_now
 from syncer.worker import Stop, Terms, catch_up
 
@@ -75,7 +75,7 @@ def to_nowhere(settings: Settings) -> Iterator[tuple[Sides, Pipeline]]:
     with opening.opened(settings) as sides:
         name = f"{sides.alias}--benchmark"
         sides.store.add(name, sides.alias, settings.source.table)
-        sides.store.serve(name, digest(settings), mapping_digest(settings))
+        sides.store.serve(name, digest(settings), sides.mapping)
         pipeline = compose.preview_pipeline(sides, compose.null_target())  # has the hash provider
         with opening.locked(sides, name):
             yield sides, replace(pipeline, state=sides.store.bind(name))

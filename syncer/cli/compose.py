@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from syncer import lock
 from syncer.cli.opening import Sides
 from syncer.errors import SourceBusyError, SyncerError
-from syncer.settings import Settings, digest, mapping_digest
+from syncer.settings import Settings, digest
 from syncer.state import StateStore, utc_now
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def wanted(sides: Sides, embedder: Embedder) -> Wanted:
             recipe=embedder.recipe,
             source_id=sides.store.source_id(),
             table=sides.settings.source.table,
-            mapping=mapping_digest(sides.settings),
+            mapping=sides.mapping,
             document_key=target.document_key,
             metadata_key=target.metadata_key,
         ),

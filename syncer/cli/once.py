@@ -12,7 +12,7 @@ from syncer.cli.opening import Sides
 from syncer.cli.run import How, check_target, everything, exit_code, reported, run
 from syncer.errors import ExitCode, IdentityError, LockedError
 from syncer.model import Position
-from syncer.settings import Settings, digest, mapping_digest
+from syncer.settings import Settings, digest
 from syncer.state import Generation, utc_now
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def _is_idle(sides: Sides, known: Generation) -> bool:
     return (
         known.serving
         and known.settings_digest == digest(sides.settings)
+        and known.mapping_digest == sides.mapping
         and opening.patiently(
             sides.settings,
             lambda: (
@@ -122,7 +123,7 @@ def _begin(sides: Sides, connection: Connection) -> tuple[Position, Target]:
         start = Position(sides.alias, change_seq=sides.source.head(), expired_to=utc_now())
         return start, compose.null_target()
     described = check_target(sides, known, connection)
-    position, mapping = known.position, mapping_digest(sides.settings)
+    position, mapping = known.position, sides.mapping
     if mapping != described.mapping or mapping != known.mapping_digest:
         position = replace(position, last_id=None, walked=False)
     return position, GenerationTarget(connection, known.generation)

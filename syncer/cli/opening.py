@@ -13,7 +13,7 @@ from syncer.cli import state_file, watch
 from syncer.cli.specs import table_spec
 from syncer.cli.state_file import state_path
 from syncer.errors import SchemaError, SettingsError, SourceBusyError
-from syncer.settings import Settings, mapping_digest
+from syncer.settings import Settings, digest, mapping_digest
 from syncer.source import BUSY_SLICE, AppendSource, Limits, LogSource, StampedSource, Stamps
 from syncer.state import StateStore
 
@@ -34,6 +34,11 @@ class Sides:
     def alias(self) -> str:
         """The name under which readers find the collection."""
         return self.settings.target.collection
+
+    @property
+    def mapping(self) -> str:
+        """The digest of what decides which rows and texts there are."""
+        return mapping_digest(self.settings, self.source.metadata)
 
     def lock_path(self, name: str) -> Path:
         """Return the lock file of a generation, or of the alias while there is none."""
@@ -88,7 +93,7 @@ def _open_known_source(settings: Settings) -> LogSource:
             raise
         with closing(_open_store(settings, state_path(settings))) as store:
             known = store.serving(settings.target.collection)
-        if known is None or known.mapping_digest != mapping_digest(settings):
+        if known is None or known.settings_digest != digest(settings):
             raise
         raise SchemaError(
             f"the table has changed since it was last synced: {error.message}",

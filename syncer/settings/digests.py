@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from syncer.settings.base import Section
@@ -36,11 +37,17 @@ def digest(settings: Settings) -> str:
     )
 
 
-def mapping_digest(settings: Settings) -> str:
-    """Return 16 hex digits over what decides which rows and texts there are: the mapping."""
+def mapping_digest(settings: Settings, metadata: Sequence[str] | None = None) -> str:
+    """Return 16 hex digits over what decides which rows and texts there are: the mapping.
+
+    `metadata` are the columns that stand for ``*``: another column is another mapping.
+    """
+    source = _plain(settings.source, include=_ROWS)
+    if metadata is not None and "*" in settings.source.metadata:
+        source["metadata"] = sorted(metadata)
     return _hash(
         {
-            "source": _plain(settings.source, include=_ROWS),
+            "source": source,
             "target": _plain(settings.target, include=_PAYLOAD),
         }
     )

@@ -56,6 +56,11 @@ class LogSource:
             raise
         self.json_columns = json_columns(self.columns, spec)
 
+    @property
+    def metadata(self) -> tuple[str, ...]:
+        """The columns that go along as metadata, ``*`` replaced by what it stands for."""
+        return self._spec.metadata
+
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()

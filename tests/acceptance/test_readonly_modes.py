@@ -288,3 +288,24 @@ def test_a_database_in_a_folder_that_cannot_be_written_is_read_without_a_wal() -
             assert settings.source.state.parent == states / "syncer"
             assert memory.sync_memory(settings).embedded == 3
         (folder / "app").chmod(0o755)
+
+
+@pytest.mark.rule("SR-17")
+@pytest.mark.parametrize("mode", MODES)
+def test_a_column_that_is_added_reaches_the_old_rows_where_all_are_asked_for(
+    tmp_path: Path, mode: str
+) -> None:
+    folder = make(tmp_path / "app", mode)
+    text = SETTINGS.format(mode=mode).replace(
+        'content = "body"', 'content = "body"\nmetadata = ["*"]'
+    )
+    (folder / "syncer.toml").write_text(text)
+    settings = load(folder / "syncer.toml", environ={})
+    memory.sync_memory(settings)
+    execute(folder, "ALTER TABLE notes ADD COLUMN mood TEXT DEFAULT 'calm'")
+    done = run("once", "--json", cwd=folder)
+    assert (json.loads(done.out)["payload_only"], json.loads(done.out)["embedded"]) == (3, 0)
+    points = memory.points_in(settings)
+    moods = [payload["metadata"]["mood"] for payload, _ in points.values()]  # type: ignore[index]
+    assert moods == ["calm"] * 3
+    assert json.loads(run("once", "--json", cwd=folder).out)["payload_only"] == 0
