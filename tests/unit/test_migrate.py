@@ -17,7 +17,7 @@ import pytest
 
 from syncer import migrate
 from syncer.errors import ExitCode, SchemaError, SourceBusyError, SourceError
-from syncer.migrate import Applied
+from syncer.migrate import Applied, book
 from syncer.schema import OBJECTS, SETS, load, packaged, statements
 
 if TYPE_CHECKING:
@@ -218,10 +218,12 @@ def test_processes_that_initialise_at_once_apply_each_migration_once(path: Path)
 def test_a_migration_that_another_process_applied_meanwhile_is_not_applied_again(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stale = migrate._read_book  # noqa: SLF001  # the moment between look and lock
+    stale = book.read_book  # the moment between look and lock
     answers: Iterator[dict[tuple[str, int], tuple[str, str]]] = iter([{}])
     migrate.init_database(path)
-    monkeypatch.setattr(migrate, "_read_book", lambda given: next(answers, None) or stale(given))
+    monkeypatch.setattr(
+        "syncer.migrate.run.read_book", lambda given: next(answers, None) or stale(given)
+    )
     with opened(path) as connection:
         assert migrate.apply(connection, "state") == ()
 
