@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from urllib.parse import quote as quote_path
 
 from syncer import changelog, lock, migrate
 from syncer.cli import opening, specs, watch
-from syncer.errors import SettingsError, SourceBusyError, SourceError
+from syncer.errors import SettingsError
 from syncer.schema import SchemaObject, load, packaged, replay
 from syncer.settings import Settings
 from syncer.settings.base import CANONICAL_TABLE
 from syncer.source import BUSY_SLICE, JoinedLists, key_order, open_readonly
+from syncer.sqlite_faults import translated
 from syncer.state import StateStore
 from syncer.table import check_table, quote, with_all_columns
 
 _READS = re.compile(r"(?:\s|--[^\n]*\n)*(?:SELECT|PRAGMA)\b", re.IGNORECASE)
-_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _BOOK = "syncer_migrations"
 
 
@@ -119,21 +119,13 @@ def open_readwrite(path: Path) -> sqlite3.Connection:
         )
 
 
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
+def writing(path: Path) -> AbstractContextManager[None]:
     """Raise SQLite's errors as SourceError or SourceBusyError that name the file."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _BUSY:
-            raise SourceBusyError(
-                f"the database {path} is locked by another program",
-                hint="Find the program that holds a transaction open. Nothing was changed.",
-            ) from error
-        raise SourceError(
-            f"the database {path} cannot be changed: {error}",
-            hint="syncer must be able to write to the file and to its folder.",
-        ) from error
+    return translated(
+        f"the database {path}",
+        "cannot be changed",
+        "syncer must be able to write to the file and to its folder.",
+    )
 
 
 def _refuse_other_modes(settings: Settings) -> None:

@@ -15,7 +15,7 @@ from syncer.cli.state_file import state_path
 from syncer.errors import SchemaError, SettingsError, SourceBusyError
 from syncer.settings import Settings, digest, mapping_digest
 from syncer.source import BUSY_SLICE, AppendSource, Limits, LogSource, StampedSource, Stamps
-from syncer.state import StateStore
+from syncer.state import Generation, StateStore
 
 T = TypeVar("T")
 
@@ -93,12 +93,21 @@ def _open_known_source(settings: Settings) -> LogSource:
             raise
         with closing(_open_store(settings, state_path(settings))) as store:
             known = store.serving(settings.target.collection)
-        if known is None or known.settings_digest != digest(settings):
+        if known is None or not _was_synced_by(settings, known):
             raise
         raise SchemaError(
             f"the table has changed since it was last synced: {error.message}",
             hint="Nothing was deleted. Put the column back, or correct the settings.",
         ) from error
+
+
+def _was_synced_by(settings: Settings, known: Generation) -> bool:
+    """Say whether the settings are those of the last run, as far as the table is concerned.
+
+    What ``*`` stood for cannot be asked of a table that has changed: then all of them have to be.
+    """
+    mapping = known.mapping_digest == mapping_digest(settings)
+    return mapping or known.settings_digest == digest(settings)
 
 
 def _open_source(settings: Settings) -> LogSource:

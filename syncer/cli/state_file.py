@@ -13,10 +13,10 @@ from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
 from syncer import migrate
-from syncer.errors import SourceBusyError, SourceError, StateError
+from syncer.errors import SourceError, StateError
 from syncer.settings import Settings
+from syncer.sqlite_faults import primary_code, translate
 
-_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _RIGHTS = "syncer must be able to write to its folder; or choose another file with source.state."
 
@@ -67,8 +67,7 @@ def _damage(path: Path) -> str | None:
         with closing(_open(path)) as connection:
             (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in _DAMAGED:
+        if primary_code(error) in _DAMAGED:
             return str(error)
         raise _translated(error, path) from error
     return None if found == "ok" else str(found).splitlines()[-1]
@@ -147,9 +146,4 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def _translated(error: sqlite3.Error, path: Path) -> SourceError:
-    if getattr(error, "sqlite_errorcode", 0) & 0xFF in _BUSY:
-        return SourceBusyError(
-            f"the state file {path} is locked by another program",
-            hint="Find the program that holds a transaction open. Nothing was changed.",
-        )
-    return SourceError(f"the state file {path} cannot be read or made: {error}", hint=_RIGHTS)
+    return translate(error, f"the state file {path}", "cannot be read or made", _RIGHTS)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
-from syncer.errors import SchemaError, SourceBusyError, SourceError
+from syncer.errors import SchemaError
+from syncer.sqlite_faults import translated
 
 BUSY_SLICE = 5.0  # seconds that SQLite itself waits; beyond that the retry policy decides
-_BUSY_CODES = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 class StateDatabase:
@@ -60,18 +60,10 @@ class StateDatabase:
                     self._connection.execute("ROLLBACK")
                 raise
 
-    @contextmanager
-    def translated(self) -> Iterator[None]:
+    def translated(self) -> AbstractContextManager[None]:
         """Raise SQLite's errors as SourceError or SourceBusyError that name the file."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF in _BUSY_CODES:
-                raise SourceBusyError(
-                    f"the database {self.path} is locked by another program",
-                    hint="Find the program that holds a transaction open. Nothing was changed.",
-                ) from error
-            raise SourceError(
-                f"the state in {self.path} cannot be read or written: {error}",
-                hint="syncer needs write access to the file and to its folder.",
-            ) from error
+        return translated(
+            f"the database {self.path}",
+            "holds syncer's state, which cannot be read or written",
+            "syncer needs write access to the file and to its folder.",
+        )
