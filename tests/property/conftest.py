@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from syncer import migrate
+from property import modes
 
 
 @pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty database, which every schedule begins with a copy of."""
-    path = tmp_path_factory.mktemp("template") / "memory.db"
-    migrate.init_database(path)
-    return path
+def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an empty database of each mode, which every schedule begins with a copy of."""
+    folder = tmp_path_factory.mktemp("templates")
+    for mode in modes.ALL:
+        (folder / mode.name).mkdir()
+        mode.prepare(folder / mode.name)
+    return folder

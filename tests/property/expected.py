@@ -1,15 +1,15 @@
-"""What the target must hold, told from the table alone, and how it differs from what it holds."""
+"""What the target must hold, told from the rows alone, and how it differs from what it holds."""
 
 from __future__ import annotations
 
-import sqlite3
-from functools import cache
+from collections import defaultdict
 
-from property.modes import TABLE
-from property.process import EMBEDDER, Mapping, by_characters
+from property.embedding import RECIPE, by_characters, vector_of
+from property.process import Mapping
 from property.qdrants import Held
+from property.tables import Record
 
-from syncer.keys import PointId, encode_key, point_id
+from syncer.keys import Key, PointId, encode_key, point_id
 from syncer.model import SYNC_KEY
 from syncer.text import as_json, digest, is_blank, normalise, parse_json, payload_digest
 
@@ -19,41 +19,56 @@ Expected = dict[PointId, tuple[dict[str, object], tuple[float, ...]]]
 """Payload and vector by point id."""
 
 
-@cache
-def vector_of(text: str) -> tuple[float, ...]:
-    """Return the vector of this very text."""
-    (vector,) = EMBEDDER.embed([text]).vectors
-    return tuple(float(number) for number in vector)
+def is_in_scope(record: Record, mapping: Mapping, now: str | None) -> bool:
+    """Say whether a row has points at `now`; None leaves the expiry out of account."""
+    expired = now is not None and record.expires_at is not None and record.expires_at <= now
+    left_out = mapping.where is not None and record.scope == "out"
+    return not (expired or left_out or record.is_deleted or is_blank(record.content))
 
 
-def expected_points(database: sqlite3.Connection, mapping: Mapping, now: str) -> Expected:
-    """Return the points of every row in scope at `now`."""
-    rows = database.execute(
-        f"SELECT id, agent, scope, content, metadata, expires_at FROM {TABLE} "
-        "WHERE superseded_by IS NULL AND deleted_by IS NULL"
-    )
-    expected: Expected = {}
-    for row, agent, scope, content, metadata, expires_at in rows:
-        expired = expires_at is not None and expires_at <= now
-        if expired or is_blank(content) or (mapping.where and scope == "out"):
-            continue
-        values = {"agent": agent, "metadata": parse_json(metadata)}
-        chosen = {name: values[name] for name in mapping.metadata}
-        expected |= _points(row, normalise(content), {**chosen, "sqlite_id": row})
-    return expected
+def points_of(table: str, record: Record, mapping: Mapping) -> Expected:
+    """Return the points of a row in scope."""
+    values = {"agent": record.agent, "metadata": parse_json(record.metadata)}
+    chosen = {name: values[name] for name in mapping.metadata}
+    metadata = as_json({**chosen, "sqlite_id": _readable(record.key)})
+    return _points(table, record.key, normalise(record.content), metadata)
 
 
-def _points(row: int, text: str, metadata: dict[str, object]) -> Expected:
+def by_row(held: Held) -> dict[str, Held]:
+    """Return the points of each row by its key as JSON; what bears no key is under ''."""
+    found: dict[str, dict[PointId, object]] = defaultdict(dict)
+    for point, (payload, vectors) in held.items():
+        record = payload.get(SYNC_KEY) if isinstance(payload, dict) else None
+        row = record.get("row") if isinstance(record, dict) else None
+        found[str(row or "")][point] = (payload, vectors)
+    return dict(found)  # type: ignore[arg-type]
+
+
+def differences(held: Held, expected: Expected) -> list[str]:
+    """Return one sentence for each point that is missing, too much or not as it should be."""
+    found = [f"missing: {expected[point]}" for point in expected.keys() - held.keys()]
+    found += [f"too much: {held[point]}" for point in held.keys() - expected.keys()]
+    for point in held.keys() & expected.keys():
+        (payload, vectors), (wanted, vector) = held[point], expected[point]
+        if payload != wanted:
+            found.append(f"the payload is {payload}, not {wanted}")
+        if vectors.keys() != {RECIPE.vector}:
+            found.append(f"{wanted} has the vectors {list(vectors)}")
+        elif not _same(vectors[RECIPE.vector], vector):
+            found.append(f"{wanted} has the vector of another text")
+    return sorted(found)
+
+
+def _points(table: str, key: Key, text: str, metadata: object) -> Expected:
     pieces = by_characters(text)
-    metadata = as_json(metadata)  # type: ignore[assignment]
     record = {
-        "row": encode_key((row,)),
+        "row": encode_key(key),
         "content": digest(text),
         "payload": payload_digest({"document": None, "metadata": metadata}),
         "chunks": len(pieces),
     }
     return {
-        point_id(TABLE, (row,), number): (
+        point_id(table, key, number): (
             {
                 "document": piece,
                 "metadata": metadata,
@@ -65,19 +80,8 @@ def _points(row: int, text: str, metadata: dict[str, object]) -> Expected:
     }
 
 
-def differences(held: Held, expected: Expected) -> list[str]:
-    """Return one sentence for each point that is missing, too much or not as it should be."""
-    found = [f"missing: {expected[point]}" for point in expected.keys() - held.keys()]
-    found += [f"too much: {held[point]}" for point in held.keys() - expected.keys()]
-    for point in held.keys() & expected.keys():
-        (payload, vectors), (wanted, vector) = held[point], expected[point]
-        if payload != wanted:
-            found.append(f"the payload is {payload}, not {wanted}")
-        if vectors.keys() != {EMBEDDER.recipe.vector}:
-            found.append(f"{wanted} has the vectors {list(vectors)}")
-        elif not _same(vectors[EMBEDDER.recipe.vector], vector):
-            found.append(f"{wanted} has the vector of another text")
-    return sorted(found)
+def _readable(key: Key) -> object:
+    return key[0] if len(key) == 1 else encode_key(key)
 
 
 def _same(found: object, wanted: tuple[float, ...]) -> bool:

@@ -12,17 +12,26 @@ from dataclasses import replace
 from hypothesis import strategies as st
 from property import writes
 from property.faults import CALLS, TURNS, Consequence, Fault, Meanwhile, faults, faults_of
-from property.process import Mapping
-from property.surroundings import ALIASES, Surroundings, step
+from property.operators import GUARDS, LIMITS, Operators
+from property.process import Beginning, Mapping
+from property.stamping import LOOK_BACK
+from property.surroundings import ALIASES, step
 from property.world import ENOUGH, MAPPINGS, Run, World
 from property.writes import LONG_TEXTS, ROWS, SECONDS, SEVERAL, TEXTS, Write
 
 from syncer.source import Limits
 
-LIMITS = st.builds(Limits, st.integers(1, 3), st.sampled_from((1, 20, 10**6)))
 WINDOWS = st.integers(1, 5)
-RUNS = st.builds(Run, LIMITS, WINDOWS, fresh=st.booleans(), tick=st.integers(0, 1))
-TARGET_FAILS = faults_of("target")
+RUNS = st.builds(Run, LIMITS, WINDOWS, fresh=st.booleans(), tick=st.integers(0, 1), guard=GUARDS)
+TARGET_FAILS = faults_of("target") | faults(
+    "target.open_rows", "target.upsert", "target.overwrite", "target.delete"
+)
+HALF_WRITTEN = faults(
+    "target.upsert",
+    "target.delete",
+    turns=st.just(1),
+    consequences=st.just(Consequence.KILL),
+)
 MAKING_FAILS = faults_of("store", "catalog")
 REMAPPING_FAILS = faults(
     "store.walk_again", "store.serve", "catalog.set_description", turns=st.just(1)
@@ -40,7 +49,7 @@ RUN_FAILS = TARGET_FAILS | OTHERS_FAIL
 ANY_FAILURE = RUN_FAILS | MAKING_FAILS
 
 
-class Schedules(Surroundings):
+class Schedules(Operators):
     """Everything that may happen; each rule is one sentence of a schedule."""
 
     def __init__(self, world: World) -> None:
@@ -52,7 +61,7 @@ class Schedules(Surroundings):
         tally, nothing_yet = self.world.tally, sys.exception() is None
         try:
             if nothing_yet:
-                self.a_run_that_nobody_disturbs_leaves_the_target_equal_to_the_table(Limits(2))
+                self.compare(Run(Limits(2)))
                 return
         finally:
             self.world.close()
@@ -74,6 +83,12 @@ class Schedules(Surroundings):
     def the_target_fails_over_an_edit(self, row: int, text: str, run: Run, fault: Fault) -> None:
         """The row may get more chunks or fewer."""
         self.world.write(writes.edit(row, text))
+        self.world.run(replace(run, fault=fault))
+
+    @step(text=LONG_TEXTS, run=RUNS, fault=TARGET_FAILS)
+    def the_target_fails_over_a_new_row(self, text: str, run: Run, fault: Fault) -> None:
+        """It has several chunks."""
+        self.world.write(writes.insert(text))
         self.world.run(replace(run, fault=fault))
 
     @step(row=ROWS, run=RUNS, fault=TARGET_FAILS)
@@ -142,17 +157,33 @@ class Schedules(Surroundings):
         self.world.run(replace(run, fault=fault))
         self.world.write(writes.delete(row))
 
+    @step(
+        text=LONG_TEXTS,
+        edited=TEXTS,
+        run=RUNS,
+        fault=st.none() | HALF_WRITTEN,
+        pause=st.sampled_from((0, LOOK_BACK + 1)),
+    )
+    def a_walk_ends_amid_rows_that_are_edited_then(
+        self, text: str, edited: str, run: Run, fault: Fault | None, pause: int
+    ) -> None:
+        """They may get fewer chunks than were written."""
+        self.world.write(writes.edit_all(text))
+        self.world.run(replace(run, beginning=Beginning.START_OVER, fault=fault))
+        self.world.write(writes.edit_all(edited))
+        self.world.application.second += pause
+
     @step(row=ROWS, seconds=SECONDS, run=RUNS, fault=COMMIT_FAILS)
     def a_run_fails_while_the_clock_is_back_before_an_expiry(
         self, row: int, seconds: int, run: Run, fault: Fault
     ) -> None:
         """What has expired is in scope again only while it lasts."""
         self.world.write(writes.expire(row, self._moment(seconds)))
-        self.world.second += seconds
+        self.world.application.second += seconds
         self.world.run(replace(run, windows=ENOUGH))
-        self.world.second -= seconds
+        self.world.application.second -= seconds
         self.world.run(replace(run, fault=fault))
-        self.world.second += seconds
+        self.world.application.second += seconds
 
     @step(row=ROWS, seconds=SECONDS, limits=LIMITS, windows=st.sampled_from((1, ENOUGH)))
     def the_clock_steps_back_before_an_expiry(
@@ -161,9 +192,9 @@ class Schedules(Surroundings):
         """A row that had expired when a window was read is in scope again."""
         self.world.run(Run(limits))
         self.world.write(writes.expire(row, self._moment(seconds)))
-        self.world.second += seconds
+        self.world.application.second += seconds
         self.world.run(Run(limits, windows))
-        self.world.second -= seconds
+        self.world.application.second -= seconds
 
     @step(run=RUNS, changes=SEVERAL, call=st.sampled_from(CALLS), turn=TURNS)
     def the_application_writes_while_syncer_runs(
@@ -182,20 +213,12 @@ class Schedules(Surroundings):
     @step(run=RUNS, fault=st.none() | MAKING_FAILS)
     def syncer_starts_over(self, run: Run, fault: Fault | None) -> None:
         """It makes another generation, if it gets that far."""
-        self.world.run(replace(run, start_over=True, fault=fault))
+        self.world.run(replace(run, beginning=Beginning.START_OVER, fault=fault))
 
     @step()
     def the_process_ends(self) -> None:
         """The next run is another process, with bindings of its own."""
         self.world.end_process()
-
-    @step(limits=LIMITS)
-    def a_run_that_nobody_disturbs_leaves_the_target_equal_to_the_table(
-        self, limits: Limits
-    ) -> None:
-        """A quiet point: by a fresh process, or by one that has been through everything."""
-        assert self.world.run(Run(limits)), "a run that nobody disturbs has no end"
-        self.world.check()
 
     def _writing(self, changes: list[Write], call: str, turn: int) -> Meanwhile:
         return Meanwhile(call, turn, lambda: self.world.write_together(changes, "COMMIT"))

@@ -10,15 +10,23 @@ from types import FunctionType
 from typing import cast
 
 import pytest
+from property.modes import LOG, Mode
 
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """A mistake somebody could make: in `function`, each text is exchanged for another."""
+    """A mistake somebody could make: in `function`, each text is exchanged for another.
+
+    The schedules of `modes` have to find it; one that `is_rare` takes them many steps, and any
+    takes many in the modes where it is `rare_in`.
+    """
 
     name: str
     function: Callable[..., object]
     exchanges: tuple[tuple[str, str], ...]
+    modes: tuple[Mode, ...] = (LOG,)
+    is_rare: bool = False
+    rare_in: tuple[Mode, ...] = ()
 
     def plant(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Let the function, wherever it is used, do what it would do with the bug in it."""

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
+from property.embedding import MoodyEmbedder, by_characters
 from property.faults import Consequence, Fault, Fuse
-from property.modes import TABLE, Mode
+from property.modes import DATABASE, Mode
 from property.qdrants import Qdrant
 
-from syncer import generations
-from syncer.embed.hashing import HashEmbedder
-from syncer.embed.spec import EmbedSpec
-from syncer.errors import SyncerError
+from syncer import generations, worker
+from syncer.errors import ExitCode, SyncerError
+from syncer.guard import Limit
+from syncer.keys import Key, decode_key
 from syncer.model import Description, Position, SyncResult
 from syncer.plan import Layout
 from syncer.ports import Pipeline
 from syncer.retry import Retry, never, within
-from syncer.source import Limits, TableSpec
+from syncer.source import Limits
 from syncer.state import QuarantineRecord, StateStore
-from syncer.sync import sync_once
+from syncer.worker import Stop, Terms
 from syncer.write import check_token
 
-CHUNK = 4  # characters
-EMBEDDER = HashEmbedder(EmbedSpec(provider="hash", dimension=8), {"chunker": f"{CHUNK} characters"})
+PAGE = 2  # rows that are looked at again at a time
+ANY_NUMBER = Limit(10**9)
+"""No number of deletes is too many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,32 +48,37 @@ class Settings:
     limits: Limits
 
 
-def by_characters(text: str) -> Sequence[str]:
-    """Cut a text every few characters."""
-    return [text[start : start + CHUNK] for start in range(0, len(text), CHUNK)]
+class Beginning(StrEnum):
+    """How a process finds the generation that it writes to."""
+
+    SETTLE = "go on with what is there"
+    START_OVER = "make a new one"
+    RECONCILE = "compare both stores"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a process runs."""
+
+    folder: Path
+    mode: Mode
+    qdrant: Qdrant
+    embedder: MoodyEmbedder
+    now: Callable[[], str]
 
 
 class Process:
     """A running syncer, composed as the command line composes it."""
 
-    def __init__(
-        self, database: Path, mode: Mode, qdrant: Qdrant, settings: Settings, now: Callable[[], str]
-    ) -> None:
+    def __init__(self, place: Place, settings: Settings) -> None:
         self.settings = settings
         self.generation = ""
-        self._qdrant = qdrant
-        self._now = now
-        mapping = settings.mapping
-        spec = TableSpec(
-            TABLE,
-            metadata=mapping.metadata,
-            where=mapping.where,
-            deleted="superseded_by IS NOT NULL OR deleted_by IS NOT NULL",
-            expires_at="expires_at",
-        )
-        qdrant.open()
-        self._store = StateStore(mode.state_of(database), now=now)
-        self._feed = mode.feed(database, spec, settings.limits)
+        self._place = place
+        mapping, mode = settings.mapping, place.mode
+        spec = mode.table.spec(mapping.metadata, mapping.where)
+        place.qdrant.open()
+        self._store = StateStore(mode.state_in(place.folder), now=place.now)
+        self._feed = mode.feed(place.folder / DATABASE, spec, settings.limits)
         # No power fails here, and waiting for the disk would be most of the time.
         self._store._database.execute("PRAGMA synchronous = OFF")  # noqa: SLF001
 
@@ -78,36 +86,52 @@ class Process:
         """Let go of everything."""
         self._feed.close()
         self._store.close()
-        self._qdrant.close()
+        self._place.qdrant.close()
 
-    def start(self, fuse: Fuse, name: Callable[[], str], *, start_over: bool) -> None:
+    def start(self, fuse: Fuse, name: Callable[[], str], beginning: Beginning) -> None:
         """Find or make the generation to write to."""
-        settings = self.settings
-        description = Description(
-            EMBEDDER.recipe, self._store.source_id(), TABLE, settings.mapping.name
-        )
+        settings, table = self.settings, self._place.mode.table.name
+        recipe, source = self._place.embedder.recipe, self._store.source_id()
+        description = Description(recipe, source, table, settings.mapping.name)
         wanted = generations.Wanted(settings.alias, description, f"with {settings.mapping.name}")
-        settle = generations.start_over if start_over else generations.settle
         store = fuse.guard(self._store, "store")
-        catalog = fuse.guard(self._qdrant.catalog(), "catalog")
-        self.generation = settle(store, catalog, wanted, name)
+        catalog = fuse.guard(self._place.qdrant.catalog(), "catalog")
+        if beginning is Beginning.START_OVER:
+            generations.start_over(store, catalog, wanted, name)
+        elif beginning is Beginning.RECONCILE:
+            generations.reconcile(store, catalog, wanted, name)
+        self.generation = generations.settle(store, catalog, wanted, name)
         self._state = self._store.bind(self.generation)
         pipeline = self._pipeline(fuse, None)
         check_token(pipeline.state, pipeline.target)
 
     def catch_up(
-        self, fuse: Fuse, fault: Fault | None, windows: int, between: Callable[[], None]
+        self,
+        fuse: Fuse,
+        between: Callable[[], None],
+        *,
+        windows: int,
+        fault: Fault | None = None,
+        guard: Limit = ANY_NUMBER,
     ) -> SyncResult:
-        """Sync window after window, at most so many, up to the head as it is now."""
-        pipeline = self._pipeline(fuse, fault)
-        head = self._feed.head()
-        total = sync_once(pipeline, head=head, now=self._now())
-        for _ in range(windows - 1):
-            if not total.more:
-                break
+        """Catch up with what is committed now; stop after so many windows, if that comes first."""
+        stop, pipeline = Stop(), self._pipeline(fuse, fault)
+        left = iter(range(windows - 1, -1, -1))
+
+        def report(_: SyncResult) -> None:
             between()
-            total = total.plus(sync_once(pipeline, head=head, now=self._now()))
-        return total
+            if not next(left):
+                stop.ask(ExitCode.INTERRUPTED)
+
+        head = fuse.guard(self._feed, "source").head()
+        terms = Terms(self._place.now, stop, guard, PAGE)
+        return worker.catch_up(pipeline, terms, head=head, report=report)
+
+    def look_at(self, fuse: Fuse, keys: Sequence[Key]) -> None:
+        """Look at these rows again, because an operator says so."""
+        terms = Terms(self._place.now, Stop(), ANY_NUMBER, PAGE)
+        for _ in worker.look_at(self._pipeline(fuse, None), keys, terms):
+            pass
 
     def position(self) -> Position:
         """Return the stored position."""
@@ -115,20 +139,44 @@ class Process:
 
     def is_idle(self) -> bool:
         """Say whether the source has nothing more."""
-        return self._feed.is_idle(self.position(), self._now())
+        return self._feed.is_idle(self.position(), self._place.now())
 
-    def quarantine(self) -> list[QuarantineRecord]:
+    def is_caught_up(self) -> bool:
+        """Say whether everything that the source shows was read."""
+        return self._feed.is_caught_up(self.position(), self._place.now())
+
+    def withheld(self) -> list[Key]:
+        """Return the rows whose deletion is withheld."""
+        return self._state.withheld()
+
+    def indexed(self) -> int:
+        """Return how many rows the state believes to be in the target."""
+        return self._state.rows()
+
+    def quarantined(self) -> list[Key]:
         """Return the quarantined rows."""
+        return [decode_key(record.row) for record in self._records()]
+
+    def due(self) -> list[Key]:
+        """Return the quarantined rows that should have been tried again by now."""
+        return self._state.due(self._place.now())
+
+    def _records(self) -> list[QuarantineRecord]:
         return self._store.quarantine(self.generation)
 
     def _pipeline(self, fuse: Fuse, fault: Fault | None) -> Pipeline:
+        place = self._place
         retried = fault is not None and fault.consequence is Consequence.RETRY
         return Pipeline(
             source=fuse.guard(self._feed, "source"),
             state=fuse.guard(self._state, "state"),
-            embedder=fuse.guard(EMBEDDER, "embedder"),
-            target=fuse.guard(self._qdrant.target(self.generation), "target"),
-            layout=Layout(TABLE, EMBEDDER.recipe.vector, json_columns=self._feed.json_columns),
+            embedder=fuse.guard(place.embedder, "embedder"),
+            target=fuse.guard(place.qdrant.target(self.generation), "target"),
+            layout=Layout(
+                place.mode.table.name,
+                place.embedder.recipe.vector,
+                json_columns=self._feed.json_columns,
+            ),
             chunker=by_characters,
             retry=_AT_ONCE if retried else never,
         )

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from property import writes
 from property.process import Mapping
+from property.stamping import HABITS, LOOK_BACK, NEGLIGENT, Habit
 from property.world import MAPPINGS, World
 from property.writes import (
     AGENTS,
@@ -77,7 +78,7 @@ class Surroundings(RuleBasedStateMachine):
     @step(row=ROWS, text=TEXTS)
     def a_row_is_edited(self, row: int, text: str) -> None:
         """Its text before is remembered."""
-        self.earlier[row] = self.world.content_of(row) or text
+        self.earlier[row] = self.world.application.content_of(row) or text
         self.world.write(writes.edit(row, text))
 
     @step(row=ROWS)
@@ -89,7 +90,7 @@ class Surroundings(RuleBasedStateMachine):
     @step(row=ROWS, blank=BLANKS)
     def a_row_loses_its_text(self, row: int, blank: str) -> None:
         """There is nothing left to embed."""
-        self.earlier[row] = self.world.content_of(row) or blank
+        self.earlier[row] = self.world.application.content_of(row) or blank
         self.world.write(writes.edit(row, blank))
 
     @step(row=ROWS, text=TEXTS)
@@ -98,15 +99,22 @@ class Surroundings(RuleBasedStateMachine):
         self.world.write(writes.edit_or_replace(row, text))
 
     @step(row=ROWS, other=ROWS)
-    def a_row_cannot_take_the_id_of_another(self, row: int, other: int) -> None:
-        """The canonical schema refuses it."""
-        if row == other or self.world.content_of(row) is None:
+    def a_row_takes_the_key_of_another(self, row: int, other: int) -> None:
+        """The other is gone, and nobody has deleted it; the canonical schema refuses it."""
+        if row == other or self.world.application.content_of(row) is None:
             return
+        refused = False
         try:
             self.world.write(writes.move(row, other))
         except sqlite3.IntegrityError:
-            return
-        raise AssertionError(f"row {row} has become row {other}")
+            refused = True
+        assert refused == self.world.mode.table.keys_are_fixed, f"row {row} has become row {other}"
+
+    @step(row=ROWS, spot=st.integers(1, 2))
+    def a_row_takes_the_place_of_another(self, row: int, spot: int) -> None:
+        """By UPDATE OR REPLACE, over another unique column than the key."""
+        if self.world.mode.table.spot is not None:
+            self.world.write(writes.take_spot(row, spot))
 
     @step(row=ROWS, agent=AGENTS, metadata=OBJECTS)
     def a_row_gets_other_metadata(self, row: int, agent: str, metadata: str) -> None:
@@ -151,22 +159,60 @@ class Surroundings(RuleBasedStateMachine):
         """Every page moves."""
         self.world.write(Write("VACUUM"))
 
+    # Stamps
+
+    @step(habit=HABITS)
+    def the_application_stamps_in_another_way(self, habit: Habit) -> None:
+        """Several forms in one column, and several rows with one stamp."""
+        self.world.application.stamps.habit = habit
+
+    @step(row=ROWS, text=TEXTS, habit=NEGLIGENT)
+    def a_row_is_edited_under_a_stamp_that_is_too_old(
+        self, row: int, text: str, habit: Habit
+    ) -> None:
+        """It may be that nobody sees it."""
+        stamps = self.world.application.stamps
+        stamps.habit, before = habit, stamps.habit
+        self.world.write(writes.edit(row, text))
+        stamps.habit = before
+
+    @step(text=TEXTS)
+    def all_rows_get_one_stamp(self, text: str) -> None:
+        """More than a window holds."""
+        self.world.write(writes.edit_all(text))
+
+    @step()
+    def the_index_on_the_stamps_comes_or_goes(self) -> None:
+        """The rows are then read in another order."""
+        if self.world.mode.table.stamp is not None:
+            self.world.application.toggle_index()
+
     # Time and settings
 
     @step(seconds=SECONDS)
     def the_clock_moves_on(self, seconds: int) -> None:
         """Rows expire."""
-        self.world.second += seconds
+        self.world.application.second += seconds
 
     @step(seconds=SECONDS)
     def the_clock_steps_back(self, seconds: int) -> None:
         """Rows that have expired are there again."""
-        self.world.second = max(0, self.world.second - seconds)
+        self.world.application.second = max(0, self.world.application.second - seconds)
+
+    @step(seconds=st.integers(LOOK_BACK + 1, 20), row=ROWS, text=TEXTS)
+    def a_row_is_edited_after_the_clock_was_set_back_far(
+        self, seconds: int, row: int, text: str
+    ) -> None:
+        """By more than anybody looks back."""
+        self.the_clock_steps_back(seconds)
+        self.world.write(writes.edit(row, text))
 
     @step()
     def the_clock_moves_on_to_when_the_next_row_expires(self) -> None:
         """That very moment, at which a daemon wakes."""
-        self.world.second = self.world.next_expiry() or self.world.second
+        self.world.application.second = (
+            self.world.application.next_expiry() or self.world.application.second
+        )
 
     @step(mapping=st.sampled_from(MAPPINGS))
     def the_mapping_is_changed(self, mapping: Mapping) -> None:
@@ -179,4 +225,8 @@ class Surroundings(RuleBasedStateMachine):
         self.world.alias = alias
 
     def _moment(self, seconds: int | None) -> str | None:
-        return None if seconds is None else writes.stamp(max(0, self.world.second + seconds))
+        return (
+            None
+            if seconds is None
+            else writes.stamp(max(0, self.world.application.second + seconds))
+        )

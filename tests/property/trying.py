@@ -13,17 +13,18 @@ from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 from property.machine import Schedules
 from property.modes import Mode
 from property.qdrants import Qdrant
-from property.world import Tally, World
+from property.tally import Tally
+from property.world import World
 
 STEPS = 50  # of a schedule, at most
-AT_A_TIME = 10  # schedules
+AT_A_TIME = 10  # schedules, at most
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What is tried: the database to begin with, a mode, and a target made in a folder."""
+    """What is tried: the databases to begin with, a mode, and a target made in a folder."""
 
-    template: Path
+    templates: Path
     mode: Mode
     qdrant: Callable[[Path], Qdrant]
 
@@ -39,19 +40,23 @@ def try_schedules(
     for number in count(first_seed):
         if tally.steps >= steps:
             return
-        _try_some(trial, tally, number, [Phase.generate, Phase.shrink][: 1 + shrink])
+        schedules = min(AT_A_TIME, 1 + (steps - tally.steps) // STEPS)
+        phases = [Phase.generate, Phase.shrink][: 1 + shrink]
+        _try_some(trial, tally, number, schedules, phases)
 
 
-def _try_some(trial: Trial, tally: Tally, number: int, phases: Sequence[Phase]) -> None:
+def _try_some(
+    trial: Trial, tally: Tally, number: int, schedules: int, phases: Sequence[Phase]
+) -> None:
     # Few at a time: after a while hypothesis varies what it has drawn rather than draw anew.
     @seed(number)
     def schedule() -> Schedules:
-        return Schedules(World(trial.template, trial.mode, trial.qdrant, tally))
+        return Schedules(World(trial.templates, trial.mode, trial.qdrant, tally))
 
     run_state_machine_as_test(
         cast("type[RuleBasedStateMachine]", schedule),
         settings=settings(
-            max_examples=AT_A_TIME,
+            max_examples=schedules,
             stateful_step_count=STEPS,
             derandomize=False,
             database=None,
