@@ -31,7 +31,7 @@ def too_many_gone(
     pipeline: Pipeline, position: Position, limit: Limit, *, head: int, now: str
 ) -> bool:
     """Say whether the deletes that are due up to `head` are to be withheld."""
-    return _exceeds(pipeline, limit, now, pipeline.source.gone(position, head=head))
+    return _exceeds(pipeline, limit, now, pipeline.source.gone(position, head=head, now=now))
 
 
 def too_many_missing(pipeline: Pipeline, limit: Limit, *, now: str) -> bool:
@@ -41,14 +41,21 @@ def too_many_missing(pipeline: Pipeline, limit: Limit, *, now: str) -> bool:
 
 
 def _exceeds(pipeline: Pipeline, limit: Limit, now: str, pages: Iterable[Sequence[Key]]) -> bool:
-    """Count no further than to the limit; ask the target only if so many could be too many."""
+    """Count no further than to the limit; ask the target only if so many could be too many.
+
+    What is withheld already counts: a run that was stopped in the middle leaves the rest to the
+    next one, and they belong together.
+    """
     hour_ago = datetime.fromisoformat(now) - timedelta(hours=1)
     earlier = pipeline.state.deletes_since(hour_ago.isoformat(timespec="milliseconds"))
     indexed = pipeline.state.rows()
+    withheld = pipeline.state.withheld()
+    known = {encode_key(key) for key in withheld}
+    earlier += len(withheld)
     suspects: list[Key] = []
     held = earlier
     for page in pages:
-        suspects += page
+        suspects += [key for key in page if encode_key(key) not in known]
         if earlier + len(suspects) > limit.rows:
             held += _held(pipeline, suspects)
             earlier, suspects = limit.rows, []

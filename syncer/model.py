@@ -240,6 +240,11 @@ class SyncResult:
     more: bool = False
     seconds: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def wrote(self) -> bool:
+        """Whether anything was written to the target."""
+        return bool(self.embedded or self.payload_only or self.deleted)
+
     def plus(self, later: SyncResult) -> SyncResult:
         """Return the sum of this result and a `later` one of the same run."""
         stages = self.seconds.keys() | later.seconds.keys()

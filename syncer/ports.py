@@ -29,8 +29,8 @@ class Source(Protocol):
     def rows(self, keys: Sequence[Key], now: str) -> tuple[Row, ...]:
         """Return the rows with these keys as they are now, absent ones too."""
 
-    def gone(self, position: Position, *, head: int) -> Iterator[list[Key]]:
-        """Yield, in pages, the keys up to `head` whose rows are gone or out of scope.
+    def gone(self, position: Position, *, head: int, now: str) -> Iterator[list[Key]]:
+        """Yield, in pages, the keys up to `head` whose rows are gone or out of scope at `now`.
 
         Expired rows do not count: they were to go.
         """
@@ -51,6 +51,9 @@ class State(Protocol):
 
     def due(self, now: str) -> list[Key]:
         """Return the quarantined rows that are to be tried again now."""
+
+    def withheld(self) -> list[Key]:
+        """Return the rows whose deletion is withheld."""
 
     def deletes_since(self, moment: str) -> int:
         """Return how many rows were taken out since then that nobody had announced."""

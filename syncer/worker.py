@@ -16,6 +16,7 @@ from syncer.keys import Key, decode_key
 from syncer.model import Position, SyncResult
 from syncer.ports import Pipeline
 from syncer.sync import look_again, preview_once, sync_once
+from syncer.write import seal
 
 _EXIT_CODES = {
     signal.SIGINT: ExitCode.INTERRUPTED,
@@ -127,6 +128,8 @@ def catch_up(
         while not stop.asked and (result := next(steps, None)) is not None:
             report(result)
             total = total.plus(result)
+        if total.wrote:
+            seal(pipeline)
     return replace(total, more=total.more or stop.asked)
 
 

@@ -58,9 +58,22 @@ def claim(pipeline: Pipeline) -> None:
     collection, then confirmed: killed anywhere and however often, the state knows the token that
     the collection carries.
     """
+    if not pipeline.retry(pipeline.state.owns_token):
+        _leave_token(pipeline)
+
+
+def seal(pipeline: Pipeline) -> None:
+    """Leave another token at the end of a run that wrote.
+
+    A copy of the database that was taken while the run was under way then bears an older one: when
+    it is put back, that is noticed.
+    """
+    if pipeline.retry(pipeline.state.owns_token):
+        _leave_token(pipeline)
+
+
+def _leave_token(pipeline: Pipeline) -> None:
     state, target, retry = pipeline.state, pipeline.target, pipeline.retry
-    if retry(state.owns_token):
-        return
     token = secrets.token_hex(16)
     carried = retry(check_token, state, target)
     retry(state.begin_token, token, carried)

@@ -72,7 +72,7 @@ class AppendSource(LogSource):
         with self._snapshot():
             return self._first_expired(position, now)
 
-    def gone(self, position: Position, *, head: int) -> Iterator[list[Key]]:  # noqa: ARG002
+    def gone(self, position: Position, *, head: int, now: str) -> Iterator[list[Key]]:  # noqa: ARG002
         """Yield, in pages, the keys up to `head` whose rows are gone or out of scope."""
         if not position.walked:
             yield from self._departures().outsiders(position)

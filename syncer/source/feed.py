@@ -134,7 +134,7 @@ class LogSource:
         with self._snapshot():
             return tuple(self._row(key, now) for key in dict.fromkeys(keys))
 
-    def gone(self, position: Position, *, head: int) -> Iterator[list[Key]]:
+    def gone(self, position: Position, *, head: int, now: str) -> Iterator[list[Key]]:  # noqa: ARG002
         """Yield, in pages, the keys up to `head` whose rows are gone or out of scope."""
         return Departures(self._connection, self._queries, self._snapshot).pages(position, head)
 

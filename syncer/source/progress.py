@@ -25,13 +25,15 @@ class Pass:
     """A reading of all candidates that began at the clock's `began` and is not at its end.
 
     `newest` is the newest stamp then that was not in the future, `left` how many of the rows that
-    there were are still to come, `place` the last one read.
+    there were are still to come, `place` the last one read. `by_index` says in which order: by the
+    change column's index, or by key.
     """
 
     began: int
     newest: int | None
     left: int
     place: Place | None = None
+    by_index: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class Progress:
         if self.read is not None and (settled is None or self.read > settled):
             parts["read"] = self.read
         if (found := self.under_way) is not None:
-            parts["pass"] = [found.began, found.newest, found.left]
+            parts["pass"] = [found.began, found.newest, found.left, found.by_index]
             if found.place is not None:
                 place = found.place
                 parts["place"] = [place.range, encode_key((place.value, *place.key))]
@@ -69,7 +71,7 @@ def progress_from(text: str | None) -> Progress:
             number, encoded = parts["place"]
             value, *key = decode_key(encoded)
             place = Place(number, value, tuple(key))
-        began, newest, left = parts["pass"]
-        under_way = Pass(began, newest, left, place)
+        began, newest, left, by_index = parts["pass"]
+        under_way = Pass(began, newest, left, place, by_index)
     mark = Mark(*parts["mark"]) if "mark" in parts else None
     return Progress(mark, parts.get("read"), under_way)

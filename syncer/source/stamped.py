@@ -116,15 +116,16 @@ class StampedSource(AppendSource):
         known = [] if oldest is None else [text_of(oldest)]
         return min([*known, *([expired] if expired else [])], default=None)
 
-    def gone(self, position: Position, *, head: int) -> Iterator[list[Key]]:
+    def gone(self, position: Position, *, head: int, now: str) -> Iterator[list[Key]]:
         """Yield, in pages, the keys of candidates whose rows are gone or out of scope."""
         if not position.walked:
-            yield from super().gone(position, head=head)
+            yield from super().gone(position, head=head, now=now)
             return
+        settled = self._settled(position, _clock(now))  # as the pass will have it
         here, place, more = self._departures(), None, True
         while more:
             with self._snapshot():
-                since = self._candidates.since(instant_of(position.settled), place)
+                since = self._candidates.since(settled, place)
                 page = list(islice(since, _PAGE))
                 gone = [found.key for found in page if not here.is_member(found.key)]
             yield gone
@@ -151,6 +152,8 @@ class StampedSource(AppendSource):
             return position
         settled, progress = instant_of(position.settled), progress_from(position.cursor)
         under_way = progress.under_way
+        if under_way is not None and under_way.by_index != self._candidates.by_index:
+            under_way = None  # an index came or went: its place means nothing in the other order
         if under_way is None:
             settled = self._settled(position, clock)
             under_way = self._survey(settled, clock)
@@ -186,7 +189,7 @@ class StampedSource(AppendSource):
             count += 1
             if found.instant is not None and found.instant <= clock:
                 newest = found.instant if newest is None else max(newest, found.instant)
-        return Pass(clock, newest, count)
+        return Pass(clock, newest, count, by_index=self._candidates.by_index)
 
     def _go_on(
         self, settled: int | None, under_way: Pass, now: str, window: Collector

@@ -28,9 +28,15 @@ class RowBook:
         return any(not rows.isdisjoint(self._rows_in(table)) for table in _TABLES)
 
     def quarantine(self, items: Sequence[Quarantined], now: str) -> int:
-        """Record rows that cannot be indexed; return how many were not recorded before."""
+        """Record rows that cannot be indexed; return how many were not recorded before.
+
+        They are not withheld any longer: their old points have gone, by their own doing.
+        """
         new = 0
         for item in items:
+            self._database.execute(
+                f"DELETE FROM syncer_withheld {_THIS} AND row = ?", (*self._key, item.row)
+            )
             attempts = self._attempts(item.row)
             values = (item.reason, item.detail, now, _later(now, attempts), *self._key, item.row)
             if attempts:

@@ -9,11 +9,12 @@ from pathlib import Path
 import memory
 import pytest
 
+from syncer.errors import ExitCode
 from syncer.guard import Limit
 from syncer.model import SyncResult
 from syncer.ports import Pipeline
 from syncer.target import Connection
-from syncer.worker import Stop, Terms, look_at
+from syncer.worker import Stop, Terms, catch_up, look_at
 
 LIMIT = Limit(rows=5, share=0.2)
 ROWS = 30
@@ -37,13 +38,13 @@ class Memory:
 
     def confirm(self) -> list[SyncResult]:
         """Confirm the deletes that are withheld."""
-        keys = self.pipeline.state.withheld()  # type: ignore[attr-defined]
+        keys = self.pipeline.state.withheld()
         terms = Terms(lambda: "2029-06-01T12:00:00.000Z", Stop())
         return list(look_at(self.pipeline, keys, terms))
 
     def withheld(self) -> int:
         """Return how many deletes are withheld."""
-        return len(self.pipeline.state.withheld())  # type: ignore[attr-defined]
+        return len(self.pipeline.state.withheld())
 
     def ids(self) -> set[object]:
         """Return the ids of all points."""
@@ -162,3 +163,34 @@ def test_without_the_guard_they_would_all_go(made: Memory) -> None:
     made.execute("DELETE FROM memory_events")
     unlimited = memory.sync(replace(made.pipeline, withhold=False))
     assert unlimited.deleted == ROWS
+
+
+def test_deletes_that_a_stopped_run_has_withheld_count_with_those_it_left(
+    tmp_path: Path,
+) -> None:
+    path = memory.make_memory(tmp_path, [f"text {n}" for n in range(1, ROWS + 1)])
+    settings = memory.settings_for(tmp_path, **{"sync.window_rows": 5})
+    with memory.pipeline_for(settings) as (pipeline, connection):
+        made = Memory(path, pipeline, connection)
+        made.sync()
+        made.execute("DELETE FROM memory_events WHERE id <= 9")
+        terms = Terms(lambda: "2029-06-01T12:00:00.000Z", stop := Stop(), LIMIT)
+        head = memory.head_of(pipeline)
+        catch_up(pipeline, terms, head=head, report=lambda _: stop.ask(ExitCode.TERMINATED))
+        assert made.withheld() == 5
+        made.sync()
+        assert made.withheld() == 9
+        assert len(made.ids()) == ROWS
+
+
+def test_a_withheld_row_that_is_back_but_cannot_be_indexed_leaves_the_set(made: Memory) -> None:
+    made.execute("DELETE FROM memory_events")
+    made.sync()
+    assert made.withheld() == ROWS
+    made.execute(
+        "INSERT INTO memory_events (id, scope, source, content) "
+        "VALUES (1, 's', 'x', CAST(x'ff' AS BLOB))"
+    )
+    made.sync()
+    assert made.withheld() == ROWS - 1
+    assert 1 not in made.ids()

@@ -223,7 +223,7 @@ def test_ct_09_a_deleted_row_is_left_to_verification_and_a_soft_delete_is_found(
         notes.execute("DELETE FROM notes WHERE id = 2")
         assert source.is_idle(notes.position, at(2001))
         notes.execute("UPDATE notes SET gone = 1, at = ? WHERE id = 3", at(3000))
-        assert list(source.gone(notes.position, head=source.head())) == [[(3,)]]
+        assert list(source.gone(notes.position, head=source.head(), now=at(3001))) == [[(3,)]]
         assert [(row.key, row.present) for row in notes.run(source, 3001)] == [((3,), False)]
 
 
@@ -583,3 +583,45 @@ def test_no_schedule_of_edits_ties_restarts_and_clock_steps_loses_a_row(
         last = at(clock + 86_400 + 3 * LOOK_BACK)
         assert source.is_idle(notes.position, last)
         source.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "first", "late", "newest"),
+    [("DROP INDEX notes_at", 4, 1, 3), ("CREATE INDEX notes_at ON notes (at)", 1, 3, 1)],
+)
+def test_a_pass_whose_index_comes_or_goes_begins_anew(
+    tmp_path: Path, change: str, first: int, late: int, newest: int
+) -> None:
+    """How far it had got in one order says nothing of what is left in the other."""
+    with closing(Notes(tmp_path / "notes.db")) as notes:
+        notes.fill(4, at(-5000))
+        if change.startswith("CREATE"):
+            notes.execute("DROP INDEX notes_at")
+        with closing(notes.source()) as source:
+            notes.settle(source, 0)
+            notes.put(4, "new", at(990))
+            notes.put(newest, "newest", at(1000))
+            notes.run(source, 1001)
+        notes.put(late, "stamped late", at(995))
+        with closing(notes.source(rows=1)) as source:  # the pass after which all that is settled
+            window = source.read(notes.position, head=source.head(), now=at(1130))
+            notes.position = window.next
+            assert [row.key for row in window.rows] == [(first,)]
+        notes.execute(change)
+        with closing(notes.source(rows=1)) as source:
+            assert (late,) in [row.key for row in notes.run(source, 1131)]
+
+
+def test_deletes_are_counted_as_the_pass_will_find_them_after_the_clock_was_set_back(
+    tmp_path: Path,
+) -> None:
+    with closing(Notes(tmp_path / "notes.db")) as notes:
+        notes.fill(4, at(-5000))
+        spec = replace(SPEC, deleted="gone = 1")
+        with closing(notes.source(look_back=10, spec=spec)) as source:
+            notes.put(9, "newer", at(900))
+            notes.settle(source, 1000)
+            notes.settle(source, 2000)
+            notes.execute("UPDATE notes SET gone = 1, at = ? WHERE id < 5", at(495))
+            gone = source.gone(notes.position, head=source.head(), now=at(500))
+            assert sorted(key for page in gone for key in page) == [(1,), (2,), (3,), (4,)]

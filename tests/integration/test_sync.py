@@ -306,11 +306,26 @@ def test_two_interruptions_in_a_row_leave_a_token_that_is_known(settings: Settin
     assert memory.sync_memory(settings).embedded == 1
 
 
-def test_a_process_leaves_one_token_however_many_windows_it_writes(made: Memory) -> None:
-    first = made.pipeline.target.token()
-    made.execute("UPDATE memory_events SET content = 'uno' WHERE id = 1")
-    made.sync()
-    assert made.pipeline.target.token() == first
+def test_a_run_leaves_one_token_for_all_its_windows_and_another_when_it_ends(
+    tmp_path: Path,
+) -> None:
+    memory.make_memory(tmp_path, ["one", "two", "three"])
+    settings = memory.settings_for(tmp_path, **{"sync.window_rows": 1})
+    tokens: list[str | None] = []
+    with memory.pipeline_for(settings) as (pipeline, _):
+
+        def look(result: SyncResult) -> None:
+            if result.wrote:
+                tokens.append(pipeline.target.token())
+
+        terms, head = Terms(lambda: NOW, Stop()), memory.head_of(pipeline)
+        catch_up(pipeline, terms, head=head, report=look)
+        assert len(tokens) == 3
+        assert len(set(tokens)) == 1
+        sealed = pipeline.target.token()
+        assert sealed not in tokens
+        catch_up(pipeline, terms, head=head, report=look)  # nothing to do
+        assert pipeline.target.token() == sealed
 
 
 def test_a_run_that_has_nothing_to_write_leaves_the_token_alone(settings: Settings) -> None:
@@ -344,6 +359,24 @@ def test_a_database_restored_from_a_backup_is_refused(settings: Settings) -> Non
     with pytest.raises(IdentityError, match="token"):
         memory.sync_memory(settings)
     assert memory.points_in(settings) == before
+
+
+def test_a_backup_that_was_taken_while_a_run_was_under_way_is_refused(settings: Settings) -> None:
+    path, backup = settings.source.database, settings.source.database.with_name("backup.db")
+
+    def back_up(_: SyncResult) -> None:
+        with closing(memory.write(path)) as source, closing(memory.write(backup)) as copy:
+            source.backup(copy)
+
+    folder = path.parent
+    small = memory.settings_for(folder, **{"sync.window_rows": 1})
+    with memory.pipeline_for(small) as (pipeline, _):
+        terms = Terms(lambda: NOW, Stop())
+        catch_up(pipeline, terms, head=memory.head_of(pipeline), report=back_up)
+    with closing(memory.write(path)) as target, closing(memory.write(backup)) as copy:
+        copy.backup(target)
+    with pytest.raises(IdentityError, match="token"):
+        memory.sync_memory(settings)
 
 
 def test_a_collection_that_is_gone_is_refused(settings: Settings) -> None:
