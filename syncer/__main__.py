@@ -1,13 +1,24 @@
 """``python -m syncer``, and the console script."""
 
+import os
 import sys
+import threading
 
 
 def main() -> None:
-    """Run the command line and leave with its exit code."""
+    """Run the command line and leave with its exit code.
+
+    A thread that is left over is stuck inside a library: Python would wait for it for ever.
+    """
     from syncer.cli import main as run  # noqa: PLC0415 - nothing is imported for a mere import
 
-    sys.exit(int(run()))
+    code = int(run())
+    left = [each for each in threading.enumerate() if not each.daemon]
+    if left != [threading.main_thread()]:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,11 @@ message. A message names the object, the cause and the next action::
     ├── SourceError             5   the SQLite database
     │   └── SourceBusyError         ... is locked; may be tried again
     ├── TargetError             6   Qdrant
-    │   └── TargetUnavailableError  ... does not answer; may be tried again
+    │   ├── TargetUnavailableError  ... does not answer; may be tried again
+    │   └── RejectedError           ... does not take what it was sent
     ├── EmbedderError           7   the model or the endpoint
-    │   └── EmbedderUnavailableError    ... does not answer; may be tried again
+    │   ├── EmbedderUnavailableError    ... does not answer; may be tried again
+    │   └── EmbedderStuckError          ... is stuck in an inference that never ends
     └── LockedError             8   another instance holds the lock
         └── PositionMovedError      ... and moved the position meanwhile
 """
@@ -50,9 +52,12 @@ class SyncerError(Exception):
     exit_code: ClassVar[ExitCode] = ExitCode.BUG
     may_retry: ClassVar[bool] = False
 
-    def __init__(self, message: str | None = None, *, hint: str | None = None) -> None:
+    def __init__(
+        self, message: str | None = None, *, hint: str | None = None, retry_after: float = 0.0
+    ) -> None:
         self.message = message or (type(self).__doc__ or "").splitlines()[0]
         self.hint = hint
+        self.retry_after = retry_after  # seconds that the other side asks to wait
         super().__init__(self.message)
 
     def note_tries(self, tries: int, seconds: float) -> None:
@@ -115,6 +120,13 @@ class TargetUnavailableError(TargetError):
     may_retry = True
 
 
+class RejectedError(TargetError):
+    """Qdrant does not take what it was sent."""
+
+    too_large: bool = False
+    """Whether it is too large, and nothing else is known to be wrong with it."""
+
+
 class EmbedderError(SyncerError):
     """The embedding model cannot be used."""
 
@@ -125,6 +137,10 @@ class EmbedderUnavailableError(EmbedderError):
     """The embedding endpoint does not answer."""
 
     may_retry = True
+
+
+class EmbedderStuckError(EmbedderError):
+    """The embedding model is stuck, and its thread cannot be stopped."""
 
 
 class LockedError(SyncerError):

@@ -6,16 +6,13 @@ have been made from this source and by this recipe. Anything else is refused bef
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from syncer.errors import IdentityError, RecipeError
-from syncer.keys import canonical_json
+from syncer.errors import IdentityError, RefusedError
 from syncer.model import Description, Recipe
-
-_CANARY_AGREES = 0.999  # cosine; the same model in another batch or on another CPU stays above
+from syncer.recipes import check_recipe, differences
 
 
 class Known(Protocol):
@@ -84,18 +81,30 @@ class Catalog(Protocol):
     def set_description(self, generation: str, description: Description) -> None:
         """Let the collection say something else of itself."""
 
+    def mend(self, generation: str, recipe: Recipe, indexes: Sequence[str]) -> None:
+        """Put back what the recipe asks of the collection's own settings, and payload indexes."""
+
     def token(self, generation: str) -> str | None:
         """Return the token that the collection carries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The generation that the settings ask for."""
+    """The generation that the settings ask for.
+
+    `measure` returns its recipe with what is measured on the source's texts when it is made.
+    """
 
     alias: str
     description: Description
     settings_digest: str
     indexes: tuple[str, ...] = ()
+    measure: Callable[[], Recipe] | None = None
+
+    def measured(self) -> Description:
+        """Return what a new generation says of itself."""
+        recipe = self.measure() if self.measure else self.description.recipe
+        return replace(self.description, recipe=recipe)
 
 
 def settle(store: Store, catalog: Catalog, wanted: Wanted, new_name: Callable[[], str]) -> str:
@@ -117,10 +126,11 @@ def settle(store: Store, catalog: Catalog, wanted: Wanted, new_name: Callable[[]
         catalog, wanted.alias, known, (description.source_id, description.table)
     )
     check_recipe(known.generation, described.recipe, description.recipe)
+    catalog.mend(known.generation, described.recipe, wanted.indexes)
     mapping = description.mapping
     if mapping != described.mapping or mapping != known.mapping_digest:
         store.walk_again(known.generation)
-        catalog.set_description(known.generation, description)
+        _describe(catalog, known.generation, wanted, described.recipe)
     if (known.settings_digest, known.mapping_digest) != (wanted.settings_digest, mapping):
         store.serve(known.generation, wanted.settings_digest, mapping)
     for generation in in_making:
@@ -147,8 +157,10 @@ def reconcile(store: Store, catalog: Catalog, wanted: Wanted, new_name: Callable
         known = _adopted(store, catalog, wanted, found)
     if known is None or found != known or not catalog.exists(known):
         return start_over(store, catalog, wanted, new_name)
-    check_recipe(known, catalog.describe(known).recipe, wanted.description.recipe)
-    catalog.set_description(known, wanted.description)
+    recipe = catalog.describe(known).recipe
+    check_recipe(known, recipe, wanted.description.recipe)
+    catalog.mend(known, recipe, wanted.indexes)
+    _describe(catalog, known, wanted, recipe)
     store.reconcile(known, catalog.token(known))
     return known
 
@@ -209,18 +221,6 @@ def check_unclaimed(alias: str, found: str | None, ours: Sequence[Known]) -> Non
         )
 
 
-def check_recipe(generation: str, found: Recipe, wanted: Recipe) -> None:
-    """Raise RecipeError, both sides shown, unless the two make the same vectors."""
-    differences = _differences(found, wanted)
-    if differences:
-        raise RecipeError(
-            f"{generation} was made by another recipe than the settings ask for: "
-            + "; ".join(differences),
-            hint="Put the settings back, or run `syncer once --start-over` to build a new "
-            "generation by the settings as they are.",
-        )
-
-
 def _make(store: Store, catalog: Catalog, wanted: Wanted, new_name: Callable[[], str]) -> str:
     """Make a generation, or finish one whose making was interrupted; forget all others.
 
@@ -234,9 +234,12 @@ def _make(store: Store, catalog: Catalog, wanted: Wanted, new_name: Callable[[],
     if generation is None:
         generation = new_name()
         store.add(generation, wanted.alias, wanted.description.table)
-    catalog.create(generation, wanted.alias, wanted.description, wanted.indexes)
-    if catalog.describe(generation).mapping != wanted.description.mapping:
-        catalog.set_description(generation, wanted.description)
+    there = catalog.exists(generation)
+    description = wanted.description if there else wanted.measured()
+    catalog.create(generation, wanted.alias, description, wanted.indexes)
+    described = catalog.describe(generation)
+    if described.mapping != wanted.description.mapping:
+        _describe(catalog, generation, wanted, described.recipe)
     for other in ours:
         if other.generation != generation:
             store.forget(other.generation)
@@ -244,53 +247,20 @@ def _make(store: Store, catalog: Catalog, wanted: Wanted, new_name: Callable[[],
     return generation
 
 
+def _describe(catalog: Catalog, generation: str, wanted: Wanted, recipe: Recipe) -> None:
+    """Let the generation describe itself as wanted, by the recipe that it was made by."""
+    catalog.set_description(generation, replace(wanted.description, recipe=recipe))
+
+
 def _is_as_wanted(catalog: Catalog, known: Known, wanted: Wanted) -> bool:
     if known.source_table != wanted.description.table:
         return False
     if not catalog.exists(known.generation):
         return True
-    found = catalog.describe(known.generation)
-    return found.source_id == wanted.description.source_id and not _differences(
+    try:
+        found = catalog.describe(known.generation)
+    except RefusedError:  # somebody has replaced it meanwhile
+        return False
+    return found.source_id == wanted.description.source_id and not differences(
         found.recipe, wanted.description.recipe
     )
-
-
-def _differences(found: Recipe, wanted: Recipe) -> list[str]:
-    """Return where two recipes differ, each as one readable phrase."""
-    left, right = _flat(found), _flat(wanted)
-    differences = [
-        f"{name} was {left.get(name, 'absent')}, now {right.get(name, 'absent')}"
-        for name in sorted(left.keys() | right.keys())
-        if left.get(name) != right.get(name)
-    ]
-    if not differences and not canary_agrees(found, wanted):
-        cosine = _cosine(found.canary, wanted.canary)
-        differences.append(f"the same sentence now has another vector (cosine {cosine:.4f})")
-    return differences
-
-
-def _flat(recipe: Recipe) -> dict[str, str]:
-    flat: dict[str, str] = {}
-    for part, values in asdict(recipe).items():
-        if part == "canary":
-            continue
-        if isinstance(values, dict):
-            flat |= {f"{part}.{name}": canonical_json(value) for name, value in values.items()}
-        else:
-            flat[part] = canonical_json(values)
-    return flat
-
-
-def canary_agrees(one: Recipe, other: Recipe) -> bool:
-    """Say whether two recipes put the canary sentence at the same place."""
-    return _cosine(one.canary, other.canary) >= _CANARY_AGREES
-
-
-def _cosine(left: Sequence[float], right: Sequence[float]) -> float:
-    """Return the cosine; 0 for vectors of different size, 1 where neither recipe has a canary."""
-    if len(left) != len(right):
-        return 0.0
-    norms = math.hypot(*left) * math.hypot(*right)
-    if not norms:
-        return 0.0 if left else 1.0
-    return sum(a * b for a, b in zip(left, right, strict=True)) / norms

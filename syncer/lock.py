@@ -18,8 +18,10 @@ _POLL = 0.1  # seconds between two looks at a lock that somebody else holds
 
 
 @contextmanager
-def held(path: Path, what: str, wait: float = 0.0, *, named: bool = True) -> Iterator[None]:
-    """Hold the lock on `path` while the block runs.
+def held(path: Path, what: str, wait: float = 0.0, *, named: bool = True) -> Iterator[int]:
+    """Hold the lock on `path` while the block runs; the block gets how many holders died last.
+
+    That counts holders in a row that were killed while they held it: they left their name.
 
     Waits up to `wait` seconds, then raises LockedError that names `what` is locked and who holds
     it. The file stays behind, empty: its last modification says when it was last held. A holder
@@ -28,10 +30,11 @@ def held(path: Path, what: str, wait: float = 0.0, *, named: bool = True) -> Ite
     descriptor = _open(path)
     try:
         _acquire(descriptor, path, what, wait)
+        deaths = _deaths(descriptor)
         if named:
-            _name_holder(descriptor)
+            _name_holder(descriptor, deaths)
         try:
-            yield
+            yield deaths
         finally:
             if named:
                 os.ftruncate(descriptor, 0)
@@ -79,9 +82,21 @@ def _acquire(descriptor: int, path: Path, what: str, wait: float) -> None:
             return
 
 
-def _name_holder(descriptor: int) -> None:
+def _deaths(descriptor: int) -> int:
+    """Return how many holders in a row have died; whoever ends in order leaves nothing behind."""
+    left = os.pread(descriptor, 4096, 0)
+    if not left:
+        return 0
+    try:
+        return int(json.loads(left)["deaths"]) + 1
+    except (ValueError, KeyError, TypeError):
+        return 1
+
+
+def _name_holder(descriptor: int, deaths: int) -> None:
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    holder = {"pid": os.getpid(), "host": platform.node(), "since": started}
+    host = platform.node()
+    holder = {"pid": os.getpid(), "host": host, "since": started, "deaths": deaths}
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, json.dumps(holder).encode(), 0)
 

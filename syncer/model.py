@@ -12,12 +12,34 @@ from syncer.keys import Key, PointId
 SYNC_KEY = "_sync"
 """Where a point keeps its book-keeping, apart from what readers see."""
 
+SPARSE_VECTOR = "bm25"
+"""Name of the sparse vector."""
+
 T = TypeVar("T")
 _KEPT = 20  # things of a sample that are kept
 
 Payload = Mapping[str, object]
 Vector = Sequence[float]
 """A dense vector; numpy's float32 arrays pass for one."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparseVector:
+    """A sparse vector: the numbers of its terms, each once and ascending, and their weights."""
+
+    indices: Sequence[int]
+    values: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a text that fits the model.
+
+    `tokens` is how many the model will see, prefix and special tokens counted; 0 if unknown.
+    """
+
+    text: str
+    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +93,15 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A piece of a row's text as it goes to the embedder, with the hash of just that."""
+    """A piece of a row's text, with the hash of what the embedder is given for it.
+
+    `tokens` is how many the model will see, 0 if unknown.
+    """
 
     number: int
     text: str
     text_hash: str
+    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +123,22 @@ class Point:
 
     id: PointId
     payload: Payload
-    vectors: Mapping[str, Vector] = field(default_factory=dict)
+    vectors: Mapping[str, Vector | SparseVector] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """Vectors in the order of the texts, and which of the texts were cut at the model's limit."""
+    """Vectors in the order of the texts, and what was noticed about single texts, by index.
+
+    An empty vector stands for one that is not usable. `truncated` texts were cut at the model's
+    limit, `refused` ones would not be taken, each with a reason that holds no text. `sparse` has a
+    vector for each text, or none at all where the recipe has no sparse part.
+    """
 
     vectors: Sequence[Vector]
     truncated: frozenset[int] = frozenset()
+    refused: Mapping[int, str] = field(default_factory=dict)
+    sparse: Sequence[SparseVector] = ()
 
 
 class Reason(StrEnum):
@@ -167,6 +200,11 @@ class Recipe:
     canary: tuple[float, ...] = ()
     distance: str = "Cosine"
 
+    @property
+    def sparse_vector(self) -> str:
+        """The sparse vector's name, empty if there is none."""
+        return SPARSE_VECTOR if self.sparse else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Description:
@@ -185,8 +223,19 @@ class Description:
 
 
 @dataclass(frozen=True, slots=True)
+class Question:
+    """What to look for: by the dense vector, by the sparse one, or by both, fused by rank."""
+
+    dense: Vector | None = None
+    sparse: SparseVector | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
-    """One answer to a search; `row` is the key as canonical JSON, empty for a foreign point."""
+    """One answer to a search: a row by its best chunk.
+
+    `row` is the key as canonical JSON, empty for a foreign point.
+    """
 
     row: str
     score: float

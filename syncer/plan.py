@@ -8,34 +8,33 @@ A row has as many points as its text has chunks. Chunk 0 is the row's commit rec
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from syncer.keys import Key, PointId, RawText, encode_key, is_indexable, point_id
+from syncer.keys import Key, RawText, encode_key, is_indexable
 from syncer.model import (
-    SYNC_KEY,
     Chunk,
     Held,
     Outcome,
     Payload,
-    Point,
+    Piece,
     Quarantined,
     Reason,
     Row,
-    Vector,
 )
 from syncer.text import as_json, as_text, digest, is_blank, parse_json, payload_digest
 
 OPEN = ""  # the content hash of a row that is being written
 
-Chunker = Callable[[str], Sequence[str]]
+Chunker = Callable[[Sequence[str]], Sequence[Sequence[Piece]]]
+"""Cuts texts into pieces that fit the model: one text's pieces for each of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How rows become points: names of payload keys and of the vector, and the passage prefix.
+    """How rows become points: names of payload keys and of the vectors, and the passage prefix.
 
+    `sparse` is empty where there is no sparse vector.
     `json_columns` are the metadata columns whose text is JSON and becomes an object. Longer texts
     than `max_content_bytes` (in UTF-8) are not indexed, nor those that are not UTF-8 unless
     `replace_invalid`.
@@ -43,6 +42,7 @@ class Layout:
 
     table: str
     vector: str
+    sparse: str = ""
     document_key: str = "document"
     metadata_key: str = "metadata"
     prefix: str = ""
@@ -112,31 +112,45 @@ def plan_rows(
     left out of it.
     """
     plans: list[RowPlan] = []
+    contents: dict[int, str] = {}  # of the rows that have to be written, by their place in plans
     quarantined: list[Quarantined] = []
     for row in rows:
-        planned = _plan_row(row, held.get(row.key), layout, chunker)
+        planned, content = _plan_row(row, held.get(row.key), layout)
         if isinstance(planned, Quarantined):
             quarantined.append(planned)
             if (evicted := _evict(row, held.get(row.key))) is not None:
                 plans.append(evicted)
-        else:
-            plans.append(planned)
+            continue
+        if content is not None:
+            contents[len(plans)] = content
+        plans.append(planned)
+    for place, pieces in zip(contents, chunker(list(contents.values())), strict=True):
+        plans[place] = _with_chunks(plans[place], pieces, layout)
     return Plan(tuple(plans), tuple(quarantined))
 
 
 def _plan_row(
-    row: Row, held: Held | None, layout: Layout, chunker: Chunker
-) -> RowPlan | Quarantined:
+    row: Row, held: Held | None, layout: Layout
+) -> tuple[RowPlan | Quarantined, str | None]:
+    """Return the plan for a row, and its text if that is to be cut into chunks."""
     name = encode_key(row.key)
     content = _text(row, name, layout)
     if isinstance(content, Quarantined):
-        return content
+        return content, None
     if content is None or is_blank(content):
         removal = _plan_removal(row.key, name, held)
-        return replace(removal, empty=row.present, announced=row.expired)
+        return replace(removal, empty=row.present, announced=row.expired), None
     if held is not None and held.row != name:
-        return Quarantined(name, Reason.FOREIGN_POINT, "a foreign point has this row's id")
-    return _plan_present(RowPlan(row.key, name, Action.EMBED), row, content, held, layout, chunker)
+        foreign = Quarantined(name, Reason.FOREIGN_POINT, "a foreign point has this row's id")
+        return foreign, None
+    plan = _plan_present(RowPlan(row.key, name, Action.EMBED), row, content, held, layout)
+    return plan, None if plan.action is Action.UNCHANGED else content
+
+
+def text_of(row: Row, layout: Layout) -> str | None:
+    """Return the text of a row that is embedded, or None if there is none that can be."""
+    found = _text(row, encode_key(row.key), layout)
+    return found if isinstance(found, str) and not is_blank(found) else None
 
 
 def _text(row: Row, name: str, layout: Layout) -> str | Quarantined | None:
@@ -172,7 +186,7 @@ def _evict(row: Row, held: Held | None) -> RowPlan | None:
 
 
 def _plan_present(
-    plan: RowPlan, row: Row, content: str, held: Held | None, layout: Layout, chunker: Chunker
+    plan: RowPlan, row: Row, content: str, held: Held | None, layout: Layout
 ) -> RowPlan:
     metadata = _metadata(row, layout)
     plan = replace(
@@ -185,14 +199,17 @@ def _plan_present(
     same_text = held is not None and held.content == plan.content_hash
     if same_text and held is not None and held.payload == plan.payload_hash:
         return replace(plan, action=Action.UNCHANGED)
-    return replace(
-        plan,
-        action=Action.PAYLOAD if same_text else Action.EMBED,
-        chunks=tuple(
-            Chunk(number, text, digest(layout.prefix + text))
-            for number, text in enumerate(chunker(content))
-        ),
+    return replace(plan, action=Action.PAYLOAD if same_text else Action.EMBED)
+
+
+def _with_chunks(plan: RowPlan, pieces: Sequence[Piece], layout: Layout) -> RowPlan:
+    """Return `plan` with its chunks; other chunks than before are to be embedded in any case."""
+    chunks = tuple(
+        Chunk(number, piece.text, digest(layout.prefix + piece.text), piece.tokens)
+        for number, piece in enumerate(pieces)
     )
+    recut = plan.action is Action.PAYLOAD and len(chunks) != plan.held_chunks
+    return replace(plan, action=Action.EMBED if recut else plan.action, chunks=chunks)
 
 
 def _metadata(row: Row, layout: Layout) -> dict[str, object]:
@@ -212,7 +229,7 @@ def _readable_key(key: Key) -> object:
     return encode_key(key)
 
 
-def set_aside(plan: Plan, rows: AbstractSet[str], reason: Reason, detail: str) -> Plan:
+def set_aside(plan: Plan, rows: Mapping[str, tuple[Reason, str]]) -> Plan:
     """Return `plan` with `rows` quarantined instead of embedded; their old points go."""
     kept: list[RowPlan] = []
     for row in plan.rows:
@@ -220,7 +237,7 @@ def set_aside(plan: Plan, rows: AbstractSet[str], reason: Reason, detail: str) -
             kept.append(row)
         elif row.held_chunks:
             kept.append(replace(row, action=Action.DELETE, chunks=(), announced=True))
-    set_aside = tuple(Quarantined(row.row, reason, detail) for row in plan.rows if row.row in rows)
+    set_aside = tuple(Quarantined(row.row, *rows[row.row]) for row in plan.rows if row.row in rows)
     return replace(plan, rows=tuple(kept), quarantined=plan.quarantined + set_aside)
 
 
@@ -242,43 +259,3 @@ def outcome(plan: Plan) -> Outcome:
         indexed=len(new) - len(gone),
         removed=sum(not row.announced for row in gone),
     )
-
-
-def chunk_ids(layout: Layout, plan: RowPlan, first: int, end: int) -> list[PointId]:
-    """Return the ids of the row's chunks from `first` up to, but not including, `end`."""
-    return [point_id(layout.table, plan.key, number) for number in range(first, end)]
-
-
-def point(layout: Layout, plan: RowPlan, chunk: Chunk, vector: Vector | None = None) -> Point:
-    """Return the point of one chunk; without its vector for a payload-only write."""
-    payload = {
-        layout.document_key: chunk.text,
-        layout.metadata_key: plan.metadata,
-        SYNC_KEY: {
-            "row": plan.row,
-            "content": plan.content_hash,
-            "payload": plan.payload_hash,
-            "text": chunk.text_hash,
-            "chunk": chunk.number,
-            "chunks": len(plan.chunks),
-        },
-    }
-    vectors = {} if vector is None else {layout.vector: vector}
-    return Point(point_id(layout.table, plan.key, chunk.number), payload, vectors)
-
-
-def opening(layout: Layout, plan: RowPlan) -> Point:
-    """Return the bare commit record that says: this row is being written.
-
-    Its number of chunks is the larger of the old and the new one, so that whatever happens next,
-    a later run knows which ids may be taken.
-    """
-    record = {
-        "row": plan.row,
-        "content": OPEN,
-        "payload": "",
-        "text": "",
-        "chunk": 0,
-        "chunks": max(plan.held_chunks, len(plan.chunks)),
-    }
-    return Point(point_id(layout.table, plan.key, 0), {SYNC_KEY: record})

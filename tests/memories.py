@@ -35,6 +35,13 @@ def settings_of(folder: Path) -> Settings:
     return load(folder / "syncer.toml", environ={})
 
 
+def documents(place: Path | Settings) -> dict[object, object]:
+    """Return the text of each point, by id; `place` is a memory's folder or its settings."""
+    settings = settings_of(place) if isinstance(place, Path) else place
+    points = memory.points_in(settings)
+    return {key: payload["document"] for key, (payload, _) in points.items()}  # type: ignore[index]
+
+
 def change(folder: Path) -> None:
     """Edit one row, give one other metadata, delete one, add one."""
     path = folder / "memory.db"
@@ -60,12 +67,12 @@ def contents(folder: Path) -> dict[str, str]:
 @contextmanager
 def holding(folder: Path) -> Iterator[None]:
     """Hold the local Qdrant folder, as a running syncer does."""
-    with memory.connect(memory.compose.target_spec(settings_of(folder))):
+    with memory.connect(memory.specs.target_spec(settings_of(folder))):
         yield
 
 
 def another_collection(folder: Path) -> None:
-    with memory.connect(memory.compose.target_spec(settings_of(folder))) as connection:
+    with memory.connect(memory.specs.target_spec(settings_of(folder))) as connection:
         (found,) = connection.client.get_collections().collections
         GenerationTarget(connection, found.name).write_token("somebody else's")
 

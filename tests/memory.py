@@ -11,15 +11,15 @@ from pathlib import Path
 from qdrant_client import models
 
 from syncer import migrate
-from syncer.cli import compose, opening
+from syncer.cli import compose, opening, specs
 from syncer.guard import Limit
-from syncer.model import SyncResult
+from syncer.model import Piece, SyncResult
 from syncer.plan import Chunker
 from syncer.ports import Pipeline
 from syncer.retry import never
 from syncer.settings import Settings, load
 from syncer.state import utc_now
-from syncer.target import Connection, connect
+from syncer.target import Catalog, Connection, connect
 from syncer.worker import Stop, Terms, catch_up
 from syncer.write import check_token
 
@@ -39,6 +39,7 @@ __all__ = [
     "pipeline_for",
     "points_in",
     "settings_for",
+    "specs",
     "sqlite3",
     "sync",
     "sync_memory",
@@ -58,6 +59,7 @@ def settings_for(folder: Path, **options: object) -> Settings:
         "embed.provider": "hash",
         "embed.dimension": 8,
         "log.format": "json",
+        "sparse.b": 0.0,  # vectors that do not depend on when the mean length was measured
     }
     return load(None, environ={}, options={**given, **options})
 
@@ -85,9 +87,11 @@ def execute(path: Path, sql: str, values: Sequence[object] = ()) -> None:
         connection.execute(sql, values)
 
 
-def by_characters(text: str, size: int = CHUNK) -> Sequence[str]:
-    """Cut a text every `size` characters."""
-    return [text[start : start + size] for start in range(0, len(text), size)]
+def by_characters(texts: Sequence[str], size: int = CHUNK) -> list[list[Piece]]:
+    """Cut each text every `size` characters."""
+    return [
+        [Piece(text[start : start + size]) for start in range(0, len(text), size)] for text in texts
+    ]
 
 
 @contextmanager
@@ -97,9 +101,10 @@ def pipeline_for(
     """Open a pipeline as ``syncer once`` does, with a chunker of the test's choice."""
     with ExitStack() as stack:
         sides = stack.enter_context(opening.opened(settings, to_write=True))
-        connection = stack.enter_context(connect(compose.target_spec(settings)))
+        connection = stack.enter_context(connect(specs.target_spec(settings)))
         embedder = stack.enter_context(closing(compose.build_embedder(settings)))
         generation = compose.settle(sides, connection, embedder)
+        embedder = embedder.by(Catalog(connection).describe(generation).recipe)
         pipeline = compose.pipeline(sides, connection, embedder, generation, never)
         check_token(pipeline.state, pipeline.target)
         yield replace(pipeline, chunker=chunker or pipeline.chunker), connection
@@ -137,5 +142,5 @@ def all_points(connection: Connection, alias: str = "memory") -> Points:
 
 def points_in(settings: Settings) -> Points:
     """Open the target and return everything that it holds."""
-    with connect(compose.target_spec(settings)) as connection:
+    with connect(specs.target_spec(settings)) as connection:
         return all_points(connection, settings.target.collection)

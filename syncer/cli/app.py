@@ -42,6 +42,14 @@ class OnRegression(StrEnum):
     RECONCILE = "reconcile"
 
 
+class Mode(StrEnum):
+    """By what to search."""
+
+    DENSE = "dense"
+    SPARSE = "sparse"
+    HYBRID = "hybrid"
+
+
 Config = Annotated[
     Path | None,
     typer.Option("-c", "--config", help="Settings file; default ./syncer.toml.", metavar="FILE"),
@@ -207,12 +215,18 @@ def search(
         list[str] | None,
         typer.Option("--where", help="Keep hits with this metadata.", metavar="NAME=VALUE"),
     ] = None,
+    mode: Annotated[
+        Mode | None,
+        typer.Option(help="By meaning, by words or by both; default: both where there are both."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Search the collection, to see that it works."""
     from syncer.cli import search as command
 
-    hits = command.search(_settings(config, overrides), text, limit, _pairs(where, "--where"))
+    chosen = command.Mode(mode) if mode else None
+    wanted = _pairs(where, "--where")
+    hits = command.search(_settings(config, overrides), text, limit, wanted, chosen)
     typer.echo(command.as_json(hits) if as_json else command.in_words(hits))
 
 

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from syncer import lock
+from syncer.cli import specs
 from syncer.cli.opening import Sides
 from syncer.errors import SourceBusyError, SyncerError
 from syncer.settings import Settings, digest
 from syncer.state import StateStore, utc_now
 
 if TYPE_CHECKING:
-    from syncer.embed import EmbedSpec
+    from syncer.embed.encoder import Encoder
     from syncer.generations import Wanted
+    from syncer.model import Recipe
     from syncer.plan import Layout
     from syncer.ports import Embedder, Pipeline, Target
     from syncer.retry import Retry
-    from syncer.target import Catalog, Connection, TargetSpec
+    from syncer.target import Catalog, Connection
     from syncer.worker import Stop, Terms
 
 ROW_INDEX = "_sync.row"
@@ -27,60 +29,28 @@ ROW_INDEX = "_sync.row"
 T = TypeVar("T")
 
 
-def whole_text(text: str) -> Sequence[str]:
-    """Return the text as its only chunk; what is too long is cut by the embedder and reported."""
-    return (text,)
+def build_embedder(settings: Settings, deaths: int = 0) -> Encoder:
+    """Return the embedder that the settings ask for, its model loaded.
 
+    Each of the last runs in a row that died halves the tokens of an inference.
+    """
+    from dataclasses import replace
 
-def target_spec(settings: Settings) -> TargetSpec:
-    """Return what the settings say about Qdrant."""
-    from syncer.target import TargetSpec
-
-    target = settings.target
-    return TargetSpec(
-        path=target.path,
-        url=target.url,
-        api_key=target.api_key.get_secret_value() if target.api_key else None,
-        grpc=target.grpc,
-        timeout=target.timeout,
-        batch_points=target.batch_points,
-        batch_bytes=target.batch_bytes,
-        lock_wait=target.lock_wait,
-    )
-
-
-def embed_spec(settings: Settings) -> EmbedSpec:
-    """Return what the settings say about the model."""
-    from syncer.embed import EmbedSpec
-
-    embed = settings.embed
-    return EmbedSpec(
-        provider=embed.provider,
-        model=embed.model,
-        model_path=embed.model_path,
-        cache_dir=embed.cache_dir,
-        threads=embed.threads,
-        token_budget=embed.token_budget,
-        max_tokens=embed.max_tokens,
-        passage_prefix=embed.passage_prefix or None,
-        query_prefix=embed.query_prefix or None,
-        dimension=embed.dimension,
-        vector=settings.target.vector,
-    )
-
-
-def build_embedder(settings: Settings) -> Embedder:
-    """Return the embedder that the settings ask for, its model loaded."""
     from syncer import embed
     from syncer.text import NORMALISER
 
-    return embed.build(embed_spec(settings), {"normaliser": NORMALISER, "chunker": "whole"})
+    spec = specs.embed_spec(settings)
+    spec = replace(spec, token_budget=max(1, spec.token_budget >> deaths))
+    return embed.build(spec, {"normaliser": NORMALISER})
 
 
-def wanted(sides: Sides, embedder: Embedder) -> Wanted:
+def wanted(sides: Sides, embedder: Encoder) -> Wanted:
     """Return the generation that the settings ask for."""
     from syncer.generations import Wanted
     from syncer.model import Description
+
+    def measure() -> Recipe:
+        return embedder.measured(_texts(sides, layout(sides, embedder.recipe)))
 
     target = sides.settings.target
     return Wanted(
@@ -95,41 +65,55 @@ def wanted(sides: Sides, embedder: Embedder) -> Wanted:
         ),
         settings_digest=digest(sides.settings),
         indexes=tuple(dict.fromkeys((ROW_INDEX, *target.payload_indexes))),
+        measure=measure,
     )
 
 
-def layout(sides: Sides, vector: str) -> Layout:
+def _texts(sides: Sides, layout: Layout) -> Iterator[str]:
+    """Yield the texts of rows from the beginning of the table, as they will be embedded."""
+    from syncer.model import Position
+    from syncer.plan import text_of
+
+    position, more = Position(sides.alias, change_seq=sides.source.head()), True
+    while more:
+        window = sides.source.read(position, head=position.change_seq, now=utc_now())
+        yield from (text for row in window.rows if (text := text_of(row, layout)))
+        position, more = window.next, window.more
+
+
+def layout(sides: Sides, recipe: Recipe) -> Layout:
     """Return how rows become points."""
     from syncer.plan import Layout
 
     target = sides.settings.target
     return Layout(
         table=sides.settings.source.table,
-        vector=vector,
+        vector=recipe.vector,
+        sparse=recipe.sparse_vector,
         document_key=target.document_key,
         metadata_key=target.metadata_key,
-        prefix=sides.settings.embed.passage_prefix,
+        prefix=str(recipe.dense.get("passage_prefix", "")),
         json_columns=sides.source.json_columns,
         max_content_bytes=sides.settings.source.max_content_bytes,
         replace_invalid=sides.settings.source.invalid_utf8 == "replace",
     )
 
 
-def settle(sides: Sides, connection: Connection, embedder: Embedder) -> str:
+def settle(sides: Sides, connection: Connection, embedder: Encoder) -> str:
     """Return the generation to write to, found and checked or newly made."""
     from syncer import generations
 
     return generations.settle(*_parties(sides, connection, embedder))
 
 
-def start_over(sides: Sides, connection: Connection, embedder: Embedder) -> str:
+def start_over(sides: Sides, connection: Connection, embedder: Encoder) -> str:
     """Make a new generation, whatever was there, and return its name."""
     from syncer import generations
 
     return generations.start_over(*_parties(sides, connection, embedder))
 
 
-def reconcile(sides: Sides, connection: Connection, embedder: Embedder) -> str:
+def reconcile(sides: Sides, connection: Connection, embedder: Encoder) -> str:
     """Let state and collection agree on a new beginning, and return the generation's name."""
     from syncer import generations
 
@@ -137,7 +121,7 @@ def reconcile(sides: Sides, connection: Connection, embedder: Embedder) -> str:
 
 
 def _parties(
-    sides: Sides, connection: Connection, embedder: Embedder
+    sides: Sides, connection: Connection, embedder: Encoder
 ) -> tuple[StateStore, Catalog, Wanted, Callable[[], str]]:
     from syncer.target import Catalog, generation_name
 
@@ -161,8 +145,8 @@ def pipeline(
         state=sides.store.bind(generation),
         embedder=embedder,
         target=GenerationTarget(connection, generation),
-        layout=layout(sides, embedder.recipe.vector),
-        chunker=whole_text,
+        layout=layout(sides, embedder.recipe),
+        chunker=embedder.split,
         retry=retry,
     )
 
@@ -176,18 +160,22 @@ def null_target() -> Target:
 
 def preview_pipeline(sides: Sides, target: Target) -> Pipeline:
     """Return what a dry run works with: no model is loaded."""
-    from syncer.embed.hashing import HashEmbedder
+    from dataclasses import replace
+
+    from syncer import embed
     from syncer.ports import Pipeline
     from syncer.retry import never
 
-    spec = embed_spec(sides.settings)
+    asked = specs.embed_spec(sides.settings)
+    spec = replace(asked, provider="hash", chunk_tokens=None, chunk_overlap=0, dimension=None)
+    embedder = embed.build(spec, {})
     return Pipeline(
         source=sides.source,
         state=sides.store.bind(sides.alias),
-        embedder=HashEmbedder(spec, {}),
+        embedder=embedder,
         target=target,
-        layout=layout(sides, spec.vector_name),
-        chunker=whole_text,
+        layout=layout(sides, embedder.recipe),
+        chunker=embedder.split,
         retry=never,
     )
 

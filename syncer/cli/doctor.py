@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from syncer.cli import compose, opening
+from syncer.cli import compose, opening, specs
 from syncer.cli.opening import Sides
 from syncer.cli.run import check_target
 from syncer.errors import ExitCode, SyncerError
@@ -102,7 +102,7 @@ def _stamps(settings: Settings, formats: Mapping[str, int]) -> Check:
 
 def _target_and_model(settings: Settings, sides: Sides | None) -> Iterator[Check]:
     """Yield what model and target say, and whether the collection's vectors are the model's."""
-    from syncer.generations import check_recipe
+    from syncer.recipes import check_recipe
     from syncer.target import Catalog, GenerationTarget, connect
 
     recipe = None
@@ -114,9 +114,8 @@ def _target_and_model(settings: Settings, sides: Sides | None) -> Iterator[Check
     except SyncerError as error:
         yield _failure("model", error)
     try:
-        with connect(compose.target_spec(settings), to_write=False) as connection:
-            if connection.local:
-                yield Check("mode", Verdict.OK, LOCAL_MODE)
+        with connect(specs.target_spec(settings), to_write=False) as connection:
+            yield from _endpoint(connection)
             catalog = Catalog(connection)
             generation = catalog.resolve(settings.target.collection)
             where = connection.spec.name
@@ -129,12 +128,28 @@ def _target_and_model(settings: Settings, sides: Sides | None) -> Iterator[Check
             points = GenerationTarget(connection, generation).count()
             name = f"{settings.target.collection} -> {generation}"
             yield Check("target", Verdict.OK, f"{where}: {name}, {points} points")
+            for difference in catalog.differences(generation, described.recipe):
+                yield Check("stored", Verdict.WARNING, f"otherwise than asked: {difference}")
             if recipe is not None:
                 check_recipe(generation, described.recipe, recipe)
                 vector = f"vector {recipe.vector}, {recipe.dimension}, {recipe.distance}"
                 yield Check("recipe", Verdict.OK, f"as the settings ask: {vector}")
     except SyncerError as error:
         yield _failure("target", error)
+
+
+def _endpoint(connection: Connection) -> Iterator[Check]:
+    """Yield where Qdrant answers; REST and gRPC each by itself, where both are used."""
+    if connection.local:
+        yield Check("mode", Verdict.OK, LOCAL_MODE)
+        return
+    spec = connection.spec
+    connection.check_rest()
+    yield Check("rest", Verdict.OK, f"{spec.name} answers")
+    version = connection.check_version()
+    if spec.grpc:
+        yield Check("grpc", Verdict.OK, f"port {spec.grpc_port} answers")
+    yield Check("version", Verdict.OK, f"Qdrant {version}")
 
 
 def _check_identity(sides: Sides, connection: Connection, found: str | None) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from syncer import lock
-from syncer.cli import compose, opening
+from syncer.cli import compose, opening, specs
 from syncer.cli.opening import Sides
 from syncer.cli.run import How, check_target, everything, exit_code, reported, run
 from syncer.errors import ExitCode, IdentityError, LockedError
@@ -90,7 +90,7 @@ def _look_at_target(sides: Sides, known: Generation) -> None:
 
     with (
         lock.held(sides.lock_path(sides.alias), f"the lock on {sides.alias}", named=False),
-        connect(compose.target_spec(sides.settings), to_write=False) as connection,
+        connect(specs.target_spec(sides.settings), to_write=False) as connection,
     ):
         check_target(sides, known, connection)
     lock.touch(sides.lock_path(known.generation))
@@ -104,7 +104,7 @@ def dry_run(settings: Settings) -> SyncResult:
     from syncer.target import connect
     from syncer.worker import preview
 
-    spec = compose.target_spec(settings)
+    spec = specs.target_spec(settings)
     with opening.opened(settings) as sides, connect(spec, to_write=False) as connection:
         position, target = _begin(sides, connection)
         pipeline = compose.preview_pipeline(sides, target)

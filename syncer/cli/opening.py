@@ -129,7 +129,10 @@ def _busy_slice(settings: Settings) -> float:
     return min(BUSY_SLICE, settings.source.busy_timeout)
 
 
-def locked(sides: Sides, name: str) -> AbstractContextManager[None]:
-    """Hold the lock of a generation, or of the alias while it is looked for or made."""
+def locked(sides: Sides, name: str) -> AbstractContextManager[int]:
+    """Hold the lock of a generation, or of the alias while it is looked for or made.
+
+    The block gets how many holders in a row were killed.
+    """
     path = sides.lock_path(name)
     return lock.held(path, f"the lock on {name}", sides.settings.target.lock_wait)

@@ -23,6 +23,9 @@ class Report(Protocol):
     def warn(self, message: str) -> None:
         """Say that something is risky, but stops nothing."""
 
+    def connected(self, place: str, version: str) -> None:
+        """Say which server answers, and which version it is."""
+
     def begin(self, pending: int) -> None:
         """Say that a run begins that has `pending` rows to look at."""
 
@@ -74,6 +77,9 @@ class TerminalReport:
     def warn(self, message: str) -> None:
         """Say it on stderr."""
         print(f"syncer: warning: {message}", file=sys.stderr)  # noqa: T201
+
+    def connected(self, place: str, version: str) -> None:
+        """Say nothing; ``doctor`` does."""
 
     def begin(self, pending: int) -> None:
         """Show the bar, if somebody is looking."""
@@ -136,6 +142,10 @@ class LogReport:
     def warn(self, message: str) -> None:
         """Log the warning."""
         self._telemetry.warn(message)
+
+    def connected(self, place: str, version: str) -> None:
+        """Log it."""
+        self._telemetry.connected(place, version)
 
     def begin(self, pending: int) -> None:
         """Say nothing; the windows will."""

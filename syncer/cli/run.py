@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from syncer.cli import compose, opening
+from syncer.cli import compose, opening, specs
 from syncer.cli.opening import Sides
 from syncer.errors import ExitCode, IdentityError, SyncerError
 from syncer.settings import Settings
@@ -16,8 +16,9 @@ from syncer.state import Generation
 
 if TYPE_CHECKING:
     from syncer.cli.report import Report
+    from syncer.embed.encoder import Encoder
     from syncer.model import Description, SyncResult
-    from syncer.ports import Embedder, Pipeline
+    from syncer.ports import Pipeline
     from syncer.retry import Retry
     from syncer.target import Connection
     from syncer.worker import Stop, Terms
@@ -101,6 +102,7 @@ def sum_of(pipeline: Pipeline, results: Iterator[SyncResult], report: Report) ->
 
 def check_target(sides: Sides, known: Generation, connection: Connection) -> Description:
     """Return what the serving generation says of itself; raise unless it is the one left behind."""
+    from syncer.cli.counted import check_count
     from syncer.generations import check_serving
     from syncer.target import Catalog, GenerationTarget
     from syncer.write import check_token
@@ -110,7 +112,7 @@ def check_target(sides: Sides, known: Generation, connection: Connection) -> Des
     state = sides.store.bind(known.generation)
     target = GenerationTarget(connection, known.generation)
     check_token(state, target)
-    _check_count(state.points(), target.count(), known.generation)
+    check_count(state, target.count(), known.generation)
     return described
 
 
@@ -120,10 +122,16 @@ def _settled(sides: Sides, report: Report, stop: Stop, how: How, work: Work) -> 
 
     retry = compose.retry_policy(sides.settings, stop.sleep, report.retrying)
     with (
-        connect(compose.target_spec(sides.settings)) as connection,
-        closing(compose.build_embedder(sides.settings)) as embedder,
-        opening.locked(sides, sides.alias),
+        connect(specs.target_spec(sides.settings)) as connection,
+        opening.locked(sides, sides.alias) as deaths,
+        closing(compose.build_embedder(sides.settings, deaths)) as embedder,
     ):
+        if deaths:
+            sides.source.narrow(deaths)
+            report.warn(
+                f"the last {deaths} runs were killed; this one works in smaller portions, in case "
+                "memory was the cause"
+            )
         ready = _Ready(sides, connection, embedder, retry, stop)
         if how.start_over:
             retry(compose.start_over, sides, connection, embedder)
@@ -143,38 +151,35 @@ class _Ready:
 
     sides: Sides
     connection: Connection
-    embedder: Embedder
+    embedder: Encoder
     retry: Retry
     stop: Stop
 
     def do(self, work: Work, report: Report) -> SyncResult:
         """Settle on a generation, see that it is the one left behind, and work on it."""
-        from syncer.target import GenerationTarget
+        from syncer.cli.counted import keeping_count
+        from syncer.target import Catalog, GenerationTarget
         from syncer.write import check_token
 
-        sides, retry = self.sides, self.retry
+        sides, retry, catalog = self.sides, self.retry, Catalog(self.connection)
         generation = retry(compose.settle, sides, self.connection, self.embedder)
+        if version := self.connection.version:
+            report.connected(self.connection.spec.name, version)
+        recipe = retry(catalog.describe, generation).recipe
+        for difference in retry(catalog.differences, generation, recipe):
+            report.warn(f"{generation} is stored otherwise than the settings ask: {difference}")
+        embedder = self.embedder.by(recipe)  # with what was measured when it was made
         retry(sides.store.see_schema, generation, sides.schema)
         with opening.locked(sides, generation):
-            pipeline = compose.pipeline(sides, self.connection, self.embedder, generation, retry)
             target = GenerationTarget(self.connection, generation)
-            retry(check_token, pipeline.state, target)
+            made = compose.pipeline(sides, self.connection, embedder, generation, retry)
+            pipeline = replace(made, target=target)
             state = sides.store.bind(generation)
-            more = _check_count(state.points(), retry(target.count), generation)
-            if more:
-                report.warn(f"{generation} has {more} points that syncer has not counted")
-            result = work(pipeline, compose.terms(sides.settings, self.stop), report, sides)
-            state.note_points(retry(target.count))
+            retry(check_token, state, target)
+            with keeping_count(state, target, generation, retry) as more:
+                if more:
+                    report.warn(f"{generation} has {more} points that syncer has not counted")
+                terms = compose.terms(sides.settings, self.stop)
+                result = work(pipeline, terms, report, sides)
+                retry(check_token, state, target)
             return result
-
-
-def _check_count(noted: int | None, found: int, generation: str) -> int:
-    """Return how many points there are beyond those `noted`; raise if there are fewer."""
-    if noted is not None and found < noted:
-        raise IdentityError(
-            f"{generation} has {found} points, but had {noted} after the last run: it was emptied, "
-            "restored or written to by somebody else",
-            hint="To compare both stores and mend what is missing, run "
-            "`syncer once --on-regression reconcile`.",
-        )
-    return 0 if noted is None else found - noted

@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import asdict
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import asdict, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from syncer.cli import compose
-from syncer.errors import IdentityError
-from syncer.generations import check_recipe
-from syncer.model import Hit
+from syncer.cli import specs
+from syncer.errors import IdentityError, SettingsError
+from syncer.model import Hit, Question, Recipe
+from syncer.recipes import check_same
 from syncer.settings import Settings
+from syncer.text import normalise
+
+if TYPE_CHECKING:
+    from syncer.embed.encoder import Encoder
 
 _WIDTH = 78  # columns of an excerpt
 
@@ -20,21 +26,41 @@ Ask = Callable[[str, int, Mapping[str, object]], list[Hit]]
 """A question to an open collection: text, how many hits, and which metadata they must have."""
 
 
-def search(settings: Settings, text: str, limit: int, where: Mapping[str, object]) -> list[Hit]:
-    """Return the best `limit` hits for `text` among those whose metadata are as `where` says."""
-    with asking(settings) as ask:
+class Mode(StrEnum):
+    """By what to search: by meaning, by the words themselves, or by both, fused by rank."""
+
+    DENSE = "dense"
+    SPARSE = "sparse"
+    HYBRID = "hybrid"
+
+
+def search(
+    settings: Settings,
+    text: str,
+    limit: int,
+    where: Mapping[str, object],
+    mode: Mode | None = None,
+) -> list[Hit]:
+    """Return the best `limit` hits for `text` among those whose metadata are as `where` says.
+
+    Without a `mode` it is hybrid where the collection has a sparse vector, else dense.
+    """
+    with asking(settings, mode) as ask:
         return ask(text, limit, where)
 
 
 @contextmanager
-def asking(settings: Settings) -> Iterator[Ask]:
-    """Open the collection and load its model, for any number of questions.
+def asking(settings: Settings, mode: Mode | None = None) -> Iterator[Ask]:
+    """Open the collection and load what it was made with, for any number of questions.
 
-    Raises IdentityError if there is no collection, RecipeError if its vectors are of another make.
+    How a question becomes a vector is told by the collection alone; the settings say where it is
+    and where models lie. Raises IdentityError if there is no collection, RecipeError if its model
+    cannot be had as it was.
     """
     from syncer.target import Catalog, connect, query
 
-    with connect(compose.target_spec(settings), to_write=False) as connection:
+    with ExitStack() as stack:
+        connection = stack.enter_context(connect(specs.target_spec(settings), to_write=False))
         catalog = Catalog(connection)
         alias = settings.target.collection
         generation = catalog.resolve(alias)
@@ -44,13 +70,53 @@ def asking(settings: Settings) -> Iterator[Ask]:
                 hint="Run `syncer once` to build it.",
             )
         described = catalog.describe(generation)
-        with closing(compose.build_embedder(settings)) as embedder:
-            check_recipe(generation, described.recipe, embedder.recipe)
+        question = _asker(settings, generation, described.recipe, mode, stack)
 
-            def ask(text: str, limit: int, where: Mapping[str, object]) -> list[Hit]:
-                return query(connection, alias, described, embedder.query(text), limit, where)
+        def ask(text: str, limit: int, where: Mapping[str, object]) -> list[Hit]:
+            asked = question(normalise(text))  # as the rows' texts are
+            return query(connection, alias, described, asked, limit, where)
 
-            yield ask
+        yield ask
+
+
+def _asker(
+    settings: Settings, generation: str, recipe: Recipe, mode: Mode | None, stack: ExitStack
+) -> Callable[[str], Question]:
+    """Return what makes a question of a text; only what the mode needs is loaded."""
+    from syncer import embed
+
+    mode = mode or (Mode.HYBRID if recipe.sparse else Mode.DENSE)
+    if mode is not Mode.DENSE and not recipe.sparse:
+        raise SettingsError(
+            f"{generation} has no sparse vector, which --mode {mode} needs",
+            hint="Search with --mode dense.",
+        )
+    if mode is Mode.SPARSE:
+        words = embed.sparse_by_recipe(recipe)
+        assert words is not None  # noqa: S101 - there is a sparse part
+        return lambda text: Question(sparse=words.query(text))
+    needed = recipe if mode is Mode.HYBRID else replace(recipe, sparse={})
+    encoder = stack.enter_context(closing(_encoder(settings, generation, needed)))
+    return lambda text: encoder.ask(text, sparse=mode is Mode.HYBRID)
+
+
+def _encoder(settings: Settings, generation: str, recipe: Recipe) -> Encoder:
+    """Return what made a generation; raise RecipeError if a question's vector is another by now."""
+    from syncer import embed
+
+    encoder = embed.by_recipe(recipe, specs.embed_spec(settings))
+    try:
+        check_same(generation, _for_questions(recipe), _for_questions(encoder.recipe))
+    except BaseException:
+        encoder.close()
+        raise
+    return encoder
+
+
+def _for_questions(recipe: Recipe) -> Recipe:
+    """Return a recipe without what decides where texts are cut: a question is not."""
+    text = {name: value for name, value in recipe.text.items() if not name.startswith("chunk")}
+    return replace(recipe, text=text)
 
 
 def in_words(hits: Sequence[Hit]) -> str:

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from syncer.embed import canary
 from syncer.embed.catalogue import TOKENIZER_FILE, find_entry
 from syncer.embed.checks import Rows, as_rows, as_vectors
-from syncer.embed.loading import ONNX_ERRORS, load, mixes_batches
-from syncer.embed.offline import file_sha256
-from syncer.embed.packing import Batch, distinct, pack, shared_budget
-from syncer.embed.tokens import TokenCounter, set_limit
-from syncer.errors import EmbedderError, SettingsError
+from syncer.embed.fingerprints import HASH_BOOK, file_hashes
+from syncer.embed.halving import by_halving
+from syncer.embed.loading import INFERENCE_ERRORS, MODEL_ERRORS, load, mixes_batches
+from syncer.embed.packing import Batch, Distinct, distinct, pack, shared_budget
+from syncer.embed.tokens import TokenCounter
+from syncer.errors import EmbedderError, EmbedderStuckError, SettingsError
 from syncer.model import Embedded, Recipe, Vector
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding
 
     from syncer.embed.spec import EmbedSpec
+
+
+_LONGEST = 400  # characters of a library's message
+Computed = tuple[int, NDArray[np.float32] | EmbedderError]
+"""A text's index with its row, or with why there is none."""
 
 
 class FastEmbedEmbedder:
@@ -47,11 +54,13 @@ class FastEmbedEmbedder:
         self._query = spec.query_prefix or ""
         self._budget = 1 if alone else spec.token_budget
         self._workers = spec.workers
-        self._counter = counter
+        self._timeout = spec.batch_timeout
+        self._stuck = False
+        self.counter = counter
         self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="embed")
 
     @classmethod
-    def load(cls, spec: EmbedSpec, text: Mapping[str, object]) -> FastEmbedEmbedder:
+    def load(cls, spec: EmbedSpec) -> FastEmbedEmbedder:
         """Return an embedder for the model of `spec`, with the dimension that the model has.
 
         Raises SettingsError for an unknown model or a bound out of range, EmbedderError for a
@@ -60,77 +69,124 @@ class FastEmbedEmbedder:
         _check_bounds(spec)
         entry = find_entry(spec.model)
         model, folder = load(spec, entry)
-        tokenizer = model.model.tokenizer  # type: ignore[attr-defined] # every class has one
-        counter = TokenCounter(tokenizer, set_limit(tokenizer, spec.max_tokens))
+        counter = TokenCounter(model.model.tokenizer)  # type: ignore[attr-defined] # all have one
         probe = _probe(model, (spec.passage_prefix or "") + canary.SENTENCE, entry.model)
-        files = (*entry.weights, TOKENIZER_FILE)
+        files = [folder.path / name for name in (*entry.weights, TOKENIZER_FILE)]
+        hashes = file_hashes(files, spec.models_dir / HASH_BOOK)
         recipe = Recipe(
             vector=spec.vector_name,
             dimension=len(probe),
             dense={
                 "provider": "fastembed",
                 "model": entry.model,
-                "files": {name: file_sha256(folder.path / name) for name in files},
+                "files": {path.name: hashes[path] for path in files},
                 "pooling": type(model.model).__name__,
                 "passage_prefix": spec.passage_prefix or "",
                 "query_prefix": spec.query_prefix or "",
                 "max_tokens": counter.limit,
             },
-            text=dict(text),
+            text={},
             canary=canary.rounded(probe),
         )
         alone = mixes_batches(folder.path / entry.weights[0])
         return cls(model, spec, recipe, counter, alone=alone)
 
-    def embed(self, texts: Sequence[str]) -> Embedded:
+    def embed(self, texts: Sequence[str], counts: Sequence[int] = ()) -> Embedded:
         """Return a vector for each of `texts`, in their order; repeated texts are computed once.
 
-        A vector that is not finite or has no direction comes back empty. Raises EmbedderError if
-        the model fails, or returns another number or size of vectors than it should.
+        `counts` are the texts' tokens with prefix and special ones, where they are known. A vector
+        that is not finite or has no direction comes back empty, and so does that of a text that
+        fails alone. Raises EmbedderError if the model fails altogether, or returns another number
+        or size of vectors than it should.
         """
         if not texts:
             return Embedded(())
         unique = distinct([self._passage + text for text in texts])
-        counts = self._counter.count(unique.texts)
-        rows = self._rows(unique.texts, [min(count, self._counter.limit) for count in counts])
+        lengths = self._lengths(unique, counts)
+        rows, refused = self._rows(unique.texts, [min(n, self.counter.limit) for n in lengths])
         truncated = frozenset(
             index
             for index, place in enumerate(unique.places)
-            if counts[place] > self._counter.limit
+            if lengths[place] > self.counter.limit
         )
-        return Embedded(as_vectors(rows, unique.places), truncated)
+        return Embedded(
+            as_vectors(rows, unique.places),
+            truncated,
+            {index: refused[at] for index, at in enumerate(unique.places) if at in refused},
+        )
 
     def query(self, text: str) -> Vector:
         """Return the vector to search with for `text`; raises EmbedderError if there is none."""
         try:
             vectors = list(self._model.query_embed([self._query + text]))
-        except ONNX_ERRORS as error:
+        except INFERENCE_ERRORS as error:
             raise _failed(self._name, error) from error
         rows = as_rows(vectors, 1, self.recipe.dimension, self._name)
         return _usable(as_vectors(rows, [0])[0], self._name)
 
     def close(self) -> None:
         """Stop the threads after the inference each is in; to be called once, at the end."""
-        self._pool.shutdown(cancel_futures=True)
+        self._pool.shutdown(wait=not self._stuck, cancel_futures=True)
 
-    def _rows(self, texts: Sequence[str], lengths: Sequence[int]) -> Rows:
-        def run(batch: Batch) -> Rows:
+    def _lengths(self, unique: Distinct, counts: Sequence[int]) -> list[int]:
+        """Return the tokens of each unique text; those that were counted already are not again."""
+        known = dict(zip(unique.places, counts, strict=True)) if counts else {}
+        unknown = [at for at in range(len(unique.texts)) if not known.get(at)]
+        found = self.counter.count([unique.texts[at] for at in unknown])
+        known |= dict(zip(unknown, found, strict=True))
+        return [known[at] for at in range(len(unique.texts))]
+
+    def _rows(self, texts: Sequence[str], lengths: Sequence[int]) -> tuple[Rows, dict[int, str]]:
+        """Return a row for each text, zero for those that fail alone, and why these do."""
+
+        def run(batch: Sequence[int]) -> Rows:
             return _passages(
                 self._model, [texts[i] for i in batch], self.recipe.dimension, self._name
             )
 
         budget = shared_budget(lengths, self._budget, self._workers)
         batches = pack(lengths, budget)
-        rows = np.empty((len(texts), self.recipe.dimension), np.float32)
-        for batch, vectors in zip(batches, self._pool.map(run, batches), strict=True):
-            rows[list(batch)] = vectors
-        return rows
+        rows = np.zeros((len(texts), self.recipe.dimension), np.float32)
+        refused: dict[int, str] = {}
+        for found in self._computed(batches, run):
+            for index, row in found:
+                if isinstance(row, EmbedderError):
+                    refused[index] = row.message
+                else:
+                    rows[index] = row
+        return rows, refused
+
+    def _computed(
+        self, batches: Sequence[Batch], run: Callable[[Sequence[int]], Rows]
+    ) -> Iterator[list[Computed]]:
+        """Yield what each batch came to; raise if the model fails at the canary as well."""
+
+        def work(batch: Batch) -> list[Computed]:
+            found = list(by_halving(batch, run))
+            if any(isinstance(row, EmbedderError) for _, row in found):
+                _probe(self._model, self._passage + canary.SENTENCE, self._name)
+            return found
+
+        waiting = [self._pool.submit(work, batch) for batch in batches]
+        try:
+            for future in waiting:
+                yield future.result(timeout=self._timeout)
+        except TimeoutError:
+            self._stuck = True
+            raise EmbedderStuckError(
+                f"{self._name} has not answered for {self._timeout:.0f} s",
+                hint="The process is given up; the position is where it was. If the machine is "
+                "that slow, raise embed.batch_timeout.",
+            ) from None
+        finally:
+            for future in waiting:
+                future.cancel()
 
 
 def _passages(model: TextEmbedding, texts: Sequence[str], dimension: int, name: str) -> Rows:
     try:
         vectors = list(model.passage_embed(list(texts), batch_size=len(texts)))
-    except ONNX_ERRORS as error:
+    except INFERENCE_ERRORS as error:
         raise _failed(name, error) from error
     return as_rows(vectors, len(texts), dimension, name)
 
@@ -139,7 +195,7 @@ def _probe(model: TextEmbedding, sentence: str, name: str) -> Vector:
     """Return the vector of a `sentence`, which also tells the dimension."""
     try:
         vectors = list(model.passage_embed([sentence], batch_size=1))
-    except ONNX_ERRORS as error:
+    except INFERENCE_ERRORS as error:
         raise _failed(name, error) from error
     rows = as_rows(vectors, 1, int(np.size(vectors[0])) if vectors else 0, name)
     return _usable(as_vectors(rows, [0])[0], name)
@@ -155,7 +211,9 @@ def _usable(vector: Vector, name: str) -> Vector:
 
 
 def _failed(name: str, error: Exception) -> EmbedderError:
-    return EmbedderError(f"{name} failed: {type(error).__name__}: {error}")
+    """Return what to say of a failure; only onnxruntime's messages are sure to hold no text."""
+    detail = f": {error}"[:_LONGEST] if isinstance(error, MODEL_ERRORS) else ""
+    return EmbedderError(f"{name} failed: {type(error).__name__}{detail}")
 
 
 def _check_bounds(spec: EmbedSpec) -> None:

@@ -11,7 +11,8 @@ from huggingface_hub import snapshot_download
 from huggingface_hub.utils.tqdm import disable_progress_bars
 
 from syncer.embed import offline
-from syncer.embed.catalogue import Entry
+from syncer.embed.catalogue import TOKENIZER_FILE, Entry
+from syncer.embed.fingerprints import HASH_BOOK, file_hashes
 from syncer.embed.spec import EmbedSpec
 from syncer.errors import EmbedderError
 
@@ -51,6 +52,15 @@ def locate(spec: EmbedSpec, entry: Entry) -> ModelFolder:
     if spec.stays_offline:
         raise _not_found(entry, snapshot or repository, "fetching it is switched off (offline)")
     return fetch(spec.models_dir, entry)
+
+
+def holds(folder: Path, entry: Entry, hashes: object, models_dir: Path) -> bool:
+    """Say whether `folder` has `entry`'s files with these SHA-256, by their names."""
+    if entry.missing(folder):
+        return False
+    files = [folder / name for name in (*entry.weights, TOKENIZER_FILE)]
+    found = file_hashes(files, models_dir / HASH_BOOK)
+    return {path.name: found[path] for path in files} == hashes
 
 
 def fetch(models_dir: Path, entry: Entry, *, again: bool = False) -> ModelFolder:

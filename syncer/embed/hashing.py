@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from typing import cast
 from zlib import crc32
@@ -32,55 +32,51 @@ class HashEmbedder:
     is zero. The same on every machine and Python version.
     """
 
-    def __init__(self, spec: EmbedSpec, text: Mapping[str, object]) -> None:
-        if not MIN_DIMENSION <= spec.dimension <= MAX_DIMENSION:
+    def __init__(self, spec: EmbedSpec) -> None:
+        dimension = spec.hash_dimension
+        if not MIN_DIMENSION <= dimension <= MAX_DIMENSION:
             raise SettingsError(
-                f"embed.dimension is {spec.dimension}, but must be from {MIN_DIMENSION} to"
+                f"embed.dimension is {dimension}, but must be from {MIN_DIMENSION} to"
                 f" {MAX_DIMENSION}"
             )
-        self._dimension = spec.dimension
-        self._limit = spec.max_tokens
+        self._dimension = dimension
         self._passage = spec.passage_prefix or ""
         self._query = spec.query_prefix or ""
         self.recipe = Recipe(
             vector=spec.vector_name,
-            dimension=spec.dimension,
+            dimension=dimension,
             dense={
                 "provider": "hash",
                 "version": 1,
                 "passage_prefix": self._passage,
                 "query_prefix": self._query,
-                "max_tokens": spec.max_tokens,
             },
-            text=dict(text),
-            canary=canary.rounded(self._rows([self._passage + canary.SENTENCE])[0][0]),
+            text={},
+            canary=canary.rounded(self._rows([self._passage + canary.SENTENCE])[0]),
         )
 
-    def embed(self, texts: Sequence[str]) -> Embedded:
+    def embed(self, texts: Sequence[str], counts: Sequence[int] = ()) -> Embedded:
         """Return a vector for each of `texts`, in their order."""
-        rows, truncated = self._rows([self._passage + text for text in texts])
-        return Embedded([cast("Vector", row) for row in rows], frozenset(truncated))
+        del counts
+        rows = self._rows([self._passage + text for text in texts])
+        return Embedded([cast("Vector", row) for row in rows])
 
     def query(self, text: str) -> Vector:
         """Return the vector to search with for `text`."""
-        return cast("Vector", self._rows([self._query + text])[0][0])
+        return cast("Vector", self._rows([self._query + text])[0])
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
 
-    def _rows(self, texts: Sequence[str]) -> tuple[Rows, list[int]]:
+    def _rows(self, texts: Sequence[str]) -> Rows:
         rows = np.empty((len(texts), self._dimension), np.float32)
-        truncated = []
         for index, text in enumerate(texts):
             data = text.encode("utf-8", "surrogatepass")
             words = _WORD.findall(data.lower())
-            if self._limit is not None and len(words) > self._limit:
-                truncated.append(index)
-                data = b" ".join(words := words[: self._limit])
             counts = np.bincount(list(self._slots(data, words)), minlength=self._dimension)
             # Whole numbers up to the square root: no rounding that a machine could do otherwise.
             rows[index] = counts / np.sqrt(np.float64(np.dot(counts, counts)))
-        return rows, truncated
+        return rows
 
     def _slots(self, data: bytes, words: Sequence[bytes]) -> Iterator[int]:
         digest = blake2b(data, digest_size=4 * _TEXT_SLOTS).digest()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import mmap
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 # onnxruntime 1.32 keeps a device id in the user's cache folder and has an address to report to;
@@ -15,13 +16,14 @@ from fastembed import TextEmbedding
 from loguru import logger
 from onnxruntime.capi import onnxruntime_pybind11_state as onnx  # type: ignore[import-untyped]
 
+from syncer.embed import canary
 from syncer.embed.catalogue import TOKENIZER_FILE, Entry
 from syncer.embed.folders import ModelFolder, Origin, fetch, locate
 from syncer.embed.spec import EmbedSpec
 from syncer.errors import EmbedderError
 
 # onnxruntime's exceptions have no base class of their own.
-ONNX_ERRORS: tuple[type[Exception], ...] = (
+MODEL_ERRORS: tuple[type[Exception], ...] = (
     onnx.EPFail,
     onnx.EngineError,
     onnx.Fail,
@@ -33,8 +35,14 @@ ONNX_ERRORS: tuple[type[Exception], ...] = (
     onnx.NotImplemented,
     onnx.RuntimeException,
 )
-_LOAD_ERRORS: tuple[type[Exception], ...] = (OSError, ValueError, KeyError, *ONNX_ERRORS)
-
+# What else fastembed and its tokenizer raise over a batch that they cannot take.
+INFERENCE_ERRORS: tuple[type[Exception], ...] = (
+    *(IndexError, MemoryError, RuntimeError, ValueError),
+    *MODEL_ERRORS,
+)
+_LOAD_ERRORS: tuple[type[Exception], ...] = (OSError, ValueError, KeyError)
+# What fastembed reads beside the weights, if it is there; each is one JSON object.
+_SETTINGS_FILES = ("tokenizer_config.json", "config.json", "special_tokens_map.json")
 
 # Operators that scale a whole batch by its largest number: a text's vector then depends on the
 # texts beside it (cosine down to 0.976 between two batches, as measured on all-MiniLM-L6-v2).
@@ -54,12 +62,12 @@ def load(spec: EmbedSpec, entry: Entry) -> tuple[TextEmbedding, ModelFolder]:
     logger.disable("fastembed")
     folder = locate(spec, entry)
     try:
-        return _open(folder, entry), folder
+        return _open(folder, entry, spec.devices), folder
     except DamagedModelError:
         if folder.origin is not Origin.CACHE or spec.stays_offline:
             raise
     folder = fetch(spec.models_dir, entry, again=True)
-    return _open(folder, entry), folder
+    return _open(folder, entry, spec.devices), folder
 
 
 def mixes_batches(weights: Path) -> bool:
@@ -71,28 +79,46 @@ def mixes_batches(weights: Path) -> bool:
         return data.find(_SCALES_BY_BATCH) >= 0
 
 
-def _open(folder: ModelFolder, entry: Entry) -> TextEmbedding:
+def _open(folder: ModelFolder, entry: Entry, devices: Sequence[str]) -> TextEmbedding:
     _check_tokenizer(folder)
     try:
-        return TextEmbedding(
+        model = TextEmbedding(
             entry.model,
             cache_dir=str(folder.path),  # fastembed creates its cache even when it needs none
             threads=None if entry.is_static else 1,
+            providers=list(devices) or None,
             specific_model_path=str(folder.path),
         )
-    except _LOAD_ERRORS as error:
+        model.model.tokenizer.encode(canary.SENTENCE)  # type: ignore[attr-defined] # all have one
+    except MODEL_ERRORS as error:
         raise _damaged(folder, folder.path / entry.weights[0], str(error)) from error
+    except _LOAD_ERRORS as error:
+        raise _damaged(folder, folder.path, str(error)) from error
+    except Exception as error:
+        if type(error) is not Exception:  # the tokenizer's library raises nothing more precise
+            raise
+        raise _damaged(folder, folder.path / TOKENIZER_FILE, str(error)) from error
+    return model
 
 
 def _check_tokenizer(folder: ModelFolder) -> None:
-    """Raise for a tokenizer that is cut off; the library itself raises a bare Exception."""
-    path = folder.path / TOKENIZER_FILE
+    """Raise for a file that is cut off, or is JSON but not what belongs there."""
+    if not isinstance(_json_object(folder, TOKENIZER_FILE).get("model"), dict):
+        raise _damaged(folder, folder.path / TOKENIZER_FILE, "it has no model")
+    for name in _SETTINGS_FILES:
+        if (folder.path / name).is_file():
+            _json_object(folder, name)
+
+
+def _json_object(folder: ModelFolder, name: str) -> dict[str, object]:
+    path = folder.path / name
     try:
         content = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise _damaged(folder, path, str(error)) from error
-    if not isinstance(content, dict) or not isinstance(content.get("model"), dict):
-        raise _damaged(folder, path, "it has no model")
+    if not isinstance(content, dict):
+        raise _damaged(folder, path, "it is not an object of JSON")
+    return content
 
 
 def _damaged(folder: ModelFolder, path: Path, reason: str) -> DamagedModelError:

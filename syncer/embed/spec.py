@@ -3,12 +3,46 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
-DEFAULT_TOKEN_BUDGET = 512  # tokens per inference, padding counted; see benchmarks/embed.py
+DEFAULT_TOKEN_BUDGET = 256  # tokens per inference, padding counted; see benchmarks/embed.py
 DEFAULT_HASH_DIMENSION = 384  # that of the default model, so that one can stand in for the other
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """An HTTP endpoint for embeddings; `timeout` and `budget` in seconds.
+
+    `tokenizer` is a local tokenizer.json to measure chunks with; without one a chunk is bounded in
+    bytes, of which a token has at least one.
+    """
+
+    url: str
+    api_key: str = field(default="", repr=False)
+    allow_insecure_key: bool = False
+    concurrency: int = 4
+    batch_items: int = 64
+    timeout: float = 60.0
+    budget: float = 60.0
+    tokenizer: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SparseSpec:
+    """How texts become sparse vectors.
+
+    `language` decides about stemmer and stop words, "none" stands for neither. `k` says how fast
+    repeating a term stops to count, `b` how much a long text is held against its terms. `avg_len`
+    is the mean number of terms in the texts that have any, measured when a generation is created;
+    None as long as nobody has, which is enough for queries.
+    """
+
+    language: str = "english"
+    k: float = 1.2
+    b: float = 0.75
+    avg_len: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +51,12 @@ class EmbedSpec:
 
     `model_path` is a local folder with the model's files; `cache_dir` is where fetched and
     packaged models are kept. `threads` is the number of inferences at once (None: one per core),
-    `token_budget` the most tokens in one of them, padding counted. `max_tokens` cuts texts
-    earlier than the model would. `offline` forbids every network call. `dimension` belongs to the
-    hash provider. `vector` overrides the vector's name.
+    `token_budget` the most tokens in one of them, padding counted, `batch_timeout` the seconds
+    after which one counts as stuck, `devices` onnxruntime's execution providers. `chunk_tokens`
+    and `chunk_overlap` say how texts are cut (None: by the model's limit). `offline` forbids every
+    network call. `dimension` is that of the hash provider, or what an endpoint is asked for.
+    `vector` overrides the vector's name. `endpoint` belongs to the openai provider, `sparse` to
+    the vector beside the dense one.
     """
 
     provider: str = "fastembed"
@@ -28,12 +65,17 @@ class EmbedSpec:
     cache_dir: Path | None = None
     threads: int | None = None
     token_budget: int = DEFAULT_TOKEN_BUDGET
-    max_tokens: int | None = None
+    batch_timeout: float = 600.0
+    devices: tuple[str, ...] = ()
+    chunk_tokens: int | None = None
+    chunk_overlap: int = 0
     passage_prefix: str | None = None
     query_prefix: str | None = None
     offline: bool = False
-    dimension: int = DEFAULT_HASH_DIMENSION
+    dimension: int | None = None
     vector: str | None = None
+    endpoint: Endpoint | None = None
+    sparse: SparseSpec | None = None
 
     @property
     def vector_name(self) -> str:
@@ -41,8 +83,14 @@ class EmbedSpec:
         if self.vector:
             return self.vector
         if self.provider == "hash":
-            return f"hash-{self.dimension}"
-        return f"fast-{self.model.rsplit('/', maxsplit=1)[-1].lower()}"
+            return f"hash-{self.hash_dimension}"
+        name = self.model.rsplit("/", maxsplit=1)[-1].lower()
+        return f"fast-{name}" if self.provider == "fastembed" else name
+
+    @property
+    def hash_dimension(self) -> int:
+        """The dimension of the hash provider's vectors."""
+        return DEFAULT_HASH_DIMENSION if self.dimension is None else self.dimension
 
     @property
     def models_dir(self) -> Path:

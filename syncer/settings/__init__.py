@@ -8,11 +8,11 @@ parse, passes over unknown variables, and does not tell where a value came from.
 from __future__ import annotations
 
 from syncer.settings.digests import digest, mapping_digest
+from syncer.settings.embedding import EmbedSettings, SparseSettings
 from syncer.settings.example import write_example
 from syncer.settings.layers import CONFIG_VARIABLE
 from syncer.settings.loading import find, load
 from syncer.settings.sections import (
-    EmbedSettings,
     LogSettings,
     Settings,
     SourceSettings,
@@ -26,6 +26,7 @@ __all__ = [
     "LogSettings",
     "Settings",
     "SourceSettings",
+    "SparseSettings",
     "SyncSettings",
     "TargetSettings",
     "digest",

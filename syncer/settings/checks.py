@@ -7,7 +7,7 @@ be a secret.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydantic import SecretStr
@@ -155,10 +155,13 @@ def secret_from_text(text: str) -> SecretStr | None:
     return SecretStr(stripped)
 
 
-def web_address(value: str) -> str:
-    """Refuse what is not ``http(s)://host[:port][/prefix]``; user, query and fragment too."""
+def web_address(value: str, key_file: str) -> str:
+    """Refuse what is not ``http(s)://host[:port][/prefix]``; user, query and fragment too.
+
+    `key_file` is the setting by which a key is given instead.
+    """
     if "@" in value or "?" in value or "#" in value:
-        raise ValueError("must not carry a user, a query or a fragment; use target.api_key_file")
+        raise ValueError(f"must not carry a user, a query or a fragment; use {key_file}")
     match = _ADDRESS.fullmatch(value)
     if not match or int(match["port"] or 1) not in range(1, _MAX_PORT + 1):
         raise ValueError("must be like https://host:6333")
@@ -169,3 +172,15 @@ def reaches_loopback(url: str) -> bool:
     """Say whether `url` stays on this machine, by its host's spelling alone."""
     match = _ADDRESS.fullmatch(url)
     return bool(match and _LOOPBACK.fullmatch(match["host"]))
+
+
+def safe_for_keys(url: str, section: str, others: Mapping[str, object]) -> str:
+    """Refuse an address to which the section's API key would go unencrypted."""
+    has_key = others.get("api_key") or others.get("api_key_file")
+    plain = url.lower().startswith("http:") and not reaches_loopback(url)
+    if has_key and plain and not others.get("allow_insecure_key", True):
+        raise ValueError(
+            "would send the API key unencrypted; must be https, or a loopback address,"
+            f" or {section}.allow_insecure_key must be true"
+        )
+    return url

@@ -13,7 +13,11 @@ from syncer.settings.sections import Settings
 _DIGITS = 16  # hexadecimal; 64 bits are plenty to tell two versions of one file apart
 
 _TARGET = {"url", "path", "collection", "document_key", "metadata_key", "vector"}
-_NOT_IN_VECTORS = {"threads", "token_budget", "cache_dir"}
+_NOT_IN_VECTORS = {
+    *("threads", "devices", "token_budget", "batch_timeout", "cache_dir", "tokenizer"),
+    *("api_key", "api_key_file", "allow_insecure_key"),
+    *("concurrency", "batch_items", "timeout", "retry_budget"),
+}
 _ROWS = {
     *("table", "key", "content", "metadata", "where", "expires_at", "deleted"),
     "max_content_bytes",
@@ -33,6 +37,7 @@ def digest(settings: Settings) -> str:
             "source": _plain(settings.source, exclude={"busy_timeout", "repair_triggers"}),
             "target": _plain(settings.target, include=_TARGET),
             "embed": _plain(settings.embed, exclude=_NOT_IN_VECTORS),
+            "sparse": _plain(settings.sparse),
         }
     )
 

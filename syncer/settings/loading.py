@@ -56,7 +56,7 @@ def load(
 
     Options go by dotted key, ``{"source.database": …}``; one that is None was not given. In the
     result all paths are absolute, exactly one of ``target.path`` and ``target.url`` is set, and
-    ``target.api_key`` holds the key whether it came by value or by file.
+    ``api_key`` holds the key whether it came by value or by file.
 
     Raises SettingsError with a line for each problem there is.
     """
@@ -67,11 +67,18 @@ def load(
     given = {**file.values, **variables.values, **chosen.values}
     problems = [*file.problems, *variables.problems, *chosen.problems]
     settings, found = _validated(given, ignore_missing=not file.complete)
-    key, unreadable = _key_from_file(given)
-    problems += [*found, *unreadable]
+    keys = {section: _key_from_file(given, section) for section in ("target", "embed")}
+    problems += [*found, *(one for _, unreadable in keys.values() for one in unreadable)]
     if problems or settings is None:
         raise _refusal(problems)
-    return _completed(settings, key, environ)
+    settings = _completed(settings, environ)
+    return settings.model_copy(
+        update={
+            section: getattr(settings, section).model_copy(update={"api_key": key})
+            for section, (key, _) in keys.items()
+            if key
+        }
+    )
 
 
 def _validated(
@@ -148,9 +155,9 @@ def _entry_line(key: str, place: Sequence[int | str], what: str, given: Given) -
     return line(f"{subject}{shown_value}", what, given.origin)
 
 
-def _key_from_file(given: Mapping[str, Given]) -> tuple[SecretStr | None, list[str]]:
-    """Return the API key in ``target.api_key_file``, or what is wrong with that file."""
-    key = "target.api_key_file"
+def _key_from_file(given: Mapping[str, Given], section: str) -> tuple[SecretStr | None, list[str]]:
+    """Return the API key in a section's ``api_key_file``, or what is wrong with that file."""
+    key = f"{section}.api_key_file"
     one = given.get(key)
     if one is None or not isinstance(one.value, (str, Path)) or not str(one.value).strip():
         return None, []
@@ -174,12 +181,10 @@ def _refusal(problems: list[str]) -> SettingsError:
     )
 
 
-def _completed(settings: Settings, key: SecretStr | None, environ: Mapping[str, str]) -> Settings:
-    """Fill in the defaults that follow from other settings, and the key from its file."""
+def _completed(settings: Settings, environ: Mapping[str, str]) -> Settings:
+    """Fill in the defaults that follow from other settings."""
     target = settings.target
     changes: dict[str, object] = {}
-    if key:
-        changes["api_key"] = key
     if target.url is None and target.path is None:
         changes["path"] = settings.source.database.parent / "qdrant"
     if "payload_indexes" not in target.model_fields_set:

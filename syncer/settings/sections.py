@@ -26,14 +26,13 @@ from syncer.settings.base import (
     MIB,
     Columns,
     FilePath,
-    OptionalInt,
     OptionalPath,
     OptionalText,
-    Prefix,
     Section,
     Text,
 )
 from syncer.settings.checks import no_uri, some_columns, tuple_from_list, tuple_from_text
+from syncer.settings.embedding import EmbedSettings, SparseSettings
 from syncer.settings.joined import JoinedSettings, check_entries
 from syncer.settings.target import TargetSettings
 
@@ -141,35 +140,6 @@ class SourceSettings(Section):
         return value
 
 
-class EmbedSettings(Section):
-    """[embed]: the model that a new collection is made with."""
-
-    provider: Literal["fastembed", "hash"] = Field(
-        default="fastembed", description="Who computes vectors; `hash` is for tests and dry runs."
-    )
-    model: Text = Field(
-        default="sentence-transformers/all-MiniLM-L6-v2", description="Name of the model."
-    )
-    model_path: OptionalPath = Field(
-        default=None, description="Folder with the model's files, where no hub is reachable."
-    )
-    cache_dir: OptionalPath = Field(default=None, description="Folder for downloaded models.")
-    threads: OptionalInt = Field(
-        default=None, ge=1, le=256, description="Worker threads; by default one per core."
-    )
-    token_budget: int = Field(
-        default=512, ge=64, le=65_536, description="Tokens per inference, padding included."
-    )
-    max_tokens: OptionalInt = Field(
-        default=None, ge=8, le=8192, description="Tokens of a text; by default the model's limit."
-    )
-    passage_prefix: Prefix = Field(default="", description="Put before every text of a row.")
-    query_prefix: Prefix = Field(default="", description="Put before every question.")
-    dimension: int = Field(
-        default=384, ge=2, le=4096, description="Length of the vectors of the `hash` provider."
-    )
-
-
 class SyncSettings(Section):
     """[sync]: how much is done at a time."""
 
@@ -202,6 +172,7 @@ class Settings(Section):
     source: SourceSettings
     target: TargetSettings = TargetSettings()
     embed: EmbedSettings = EmbedSettings()
+    sparse: SparseSettings = SparseSettings()
     sync: SyncSettings = SyncSettings()
     log: LogSettings = LogSettings()
 
@@ -215,6 +186,7 @@ SECTIONS: dict[str, type[Section]] = {
     "source": SourceSettings,
     "target": TargetSettings,
     "embed": EmbedSettings,
+    "sparse": SparseSettings,
     "sync": SyncSettings,
     "log": LogSettings,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
@@ -19,6 +19,7 @@ from syncer.settings.base import (
     KIB,
     MIB,
     Columns,
+    OptionalInt,
     OptionalPath,
     OptionalText,
     PayloadKey,
@@ -26,7 +27,7 @@ from syncer.settings.base import (
 )
 from syncer.settings.checks import (
     collection_name,
-    reaches_loopback,
+    safe_for_keys,
     secret_from_text,
     web_address,
 )
@@ -54,6 +55,19 @@ class TargetSettings(Section):
         default=None, description="Address of a Qdrant server, `http(s)://host:port`."
     )
     grpc: bool = Field(default=False, description="Use gRPC instead of REST.")
+    grpc_port: int = Field(default=6334, ge=1, le=65_535, description="The server's gRPC port.")
+    ca_file: OptionalPath = Field(
+        default=None, description="Certificates (PEM) to trust instead of the machine's own."
+    )
+    client_cert_file: OptionalPath = Field(
+        default=None, description="Certificate (PEM) to show to the server."
+    )
+    client_key_file: OptionalPath = Field(
+        default=None, description="Its private key (PEM), if that is a file of its own."
+    )
+    allow_old_server: bool = Field(
+        default=False, description="Work with a server that says it is older than 1.16."
+    )
     timeout: float = Field(
         default=30.0, ge=0.1, le=HOUR, description="Seconds until a request is given up."
     )
@@ -71,6 +85,30 @@ class TargetSettings(Section):
     payload_indexes: Columns = Field(
         default=("metadata.agent", "metadata.scope"),
         description="Payload fields to index, besides `_sync.row`.",
+    )
+    shard_number: OptionalInt = Field(
+        default=None, ge=1, le=1024, description="Shards of a new collection."
+    )
+    replication_factor: OptionalInt = Field(
+        default=None, ge=1, le=64, description="Replicas of each shard of a new collection."
+    )
+    write_consistency_factor: OptionalInt = Field(
+        default=None, ge=1, le=64, description="Replicas that must confirm a write."
+    )
+    vectors_on_disk: bool | None = Field(
+        default=None, description="Keep a new collection's dense vectors on disk."
+    )
+    payload_on_disk: bool | None = Field(
+        default=None, description="Keep a new collection's payloads on disk."
+    )
+    hnsw_m: OptionalInt = Field(
+        default=None, ge=0, le=512, description="Links of a point in a new collection's index."
+    )
+    hnsw_ef_construct: OptionalInt = Field(
+        default=None, ge=4, le=8192, description="Neighbours looked at while the index is built."
+    )
+    quantization: Literal["scalar", "binary"] | None = Field(
+        default=None, description="Search a new collection by smaller copies of its vectors."
     )
     lock_wait: float = Field(
         default=30.0, ge=0, le=HOUR, description="Seconds to wait for another instance's lock."
@@ -94,6 +132,13 @@ class TargetSettings(Section):
             raise ValueError("must not be target.document_key")
         return value
 
+    @field_validator("vector")
+    @classmethod
+    def _vectors_have_names_of_their_own(cls, value: str | None) -> str | None:
+        if value == "bm25":
+            raise ValueError('must not be "bm25", which is the sparse vector')
+        return value
+
     @field_validator("api_key_file")
     @classmethod
     def _one_api_key(cls, value: Path | None, info: ValidationInfo) -> Path | None:
@@ -101,19 +146,26 @@ class TargetSettings(Section):
             raise ValueError("excludes target.api_key; leave one of them out, or set it to nothing")
         return value
 
+    @field_validator("ca_file", "client_cert_file")
+    @classmethod
+    def _certificates_travel_by_rest(cls, value: Path | None, info: ValidationInfo) -> Path | None:
+        if value and info.data.get("grpc"):
+            raise ValueError("is for REST; leave it out, or set target.grpc = false")
+        return value
+
+    @field_validator("client_key_file")
+    @classmethod
+    def _key_belongs_to_a_certificate(cls, value: Path | None, info: ValidationInfo) -> Path | None:
+        if value and not info.data.get("client_cert_file"):
+            raise ValueError("needs target.client_cert_file")
+        return value
+
     @field_validator("url")
     @classmethod
     def _url_fits_the_rest(cls, value: str | None, info: ValidationInfo) -> str | None:
         if value is None:
             return None
-        web_address(value)
+        web_address(value, "target.api_key_file")
         if info.data.get("path"):
             raise ValueError("excludes target.path; leave one of them out, or set it to nothing")
-        has_key = info.data.get("api_key") or info.data.get("api_key_file")
-        plain = value.lower().startswith("http:") and not reaches_loopback(value)
-        if has_key and plain and not info.data.get("allow_insecure_key", True):
-            raise ValueError(
-                "would send the API key unencrypted; must be https, or a loopback address,"
-                " or target.allow_insecure_key must be true"
-            )
-        return value
+        return safe_for_keys(value, "target", info.data)

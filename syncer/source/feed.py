@@ -65,6 +65,12 @@ class LogSource:
         """Close the connection."""
         self._connection.close()
 
+    def narrow(self, times: int) -> None:
+        """Halve the windows so many times, for a run whose predecessors were killed."""
+        self._limits = Limits(
+            max(1, self._limits.rows >> times), max(1, self._limits.size >> times)
+        )
+
     def warnings(self) -> list[str]:
         """Return what is risky about the table, in words."""
         found = [*filesystem.warning(self._path), *self._joined.warnings]

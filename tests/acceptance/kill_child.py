@@ -14,7 +14,7 @@ import memory
 
 from syncer.keys import Key, PointId
 from syncer.model import SYNC_KEY, Held, Outcome, Point, Position
-from syncer.ports import State, Target
+from syncer.ports import Refused, State, Target
 
 
 def die() -> NoReturn:
@@ -64,6 +64,10 @@ class KillingState:
         """Pass through."""
         return self._inner.due(now)
 
+    def withheld(self) -> list[Key]:
+        """Pass through."""
+        return self._inner.withheld()
+
     def deletes_since(self, moment: str) -> int:
         """Pass through."""
         return self._inner.deletes_since(moment)
@@ -110,22 +114,26 @@ class KillingTarget:
         self._inner.open_rows([], new)
         self._die_at("opened")
 
-    def upsert(self, points: Sequence[Point]) -> None:
+    def batches(self, points: Sequence[Point]) -> Iterator[Sequence[Point]]:
+        """Pass through."""
+        return self._inner.batches(points)
+
+    def upsert(self, points: Sequence[Point]) -> Refused:
         """Die between a row's chunks, or between two rows' chunks 0, or before them."""
         first = points[:1]
         if first and chunk_of(first[0]) == 0:
             self._die_at("before-chunk-0")
-        self._inner.upsert(first)
+        refused = dict(self._inner.upsert(first))
         if first:
             self._die_at("between-chunks" if chunk_of(first[0]) else "between-rows")
-        self._inner.upsert(points[1:])
+        return refused | dict(self._inner.upsert(points[1:]))
 
-    def overwrite(self, points: Sequence[Point]) -> None:
+    def overwrite(self, points: Sequence[Point]) -> Refused:
         """Die between the payloads of a row's chunks."""
-        self._inner.overwrite(points[:1])
+        refused = dict(self._inner.overwrite(points[:1]))
         if points:
             self._die_at("between-payloads")
-        self._inner.overwrite(points[1:])
+        return refused | dict(self._inner.overwrite(points[1:]))
 
     def row_pages(self) -> Iterator[list[str]]:
         """Pass through."""

@@ -136,11 +136,11 @@ def test_no_settings_at_all_say_what_is_missing(tmp_path: Path) -> None:
 
 def test_a_collection_under_the_alias_s_name_is_left_alone(folder: Path) -> None:
     settings = memory.settings_for(folder)
-    with memory.connect(memory.compose.target_spec(settings)) as connection:
+    with memory.connect(memory.specs.target_spec(settings)) as connection:
         connection.client.create_collection("plain", vectors_config={})
     done = run("once", "--set", "target.collection=plain", cwd=folder)
     refused(done, 4, "plain is a collection of its own", "nothing was changed")
-    with memory.connect(memory.compose.target_spec(settings)) as connection:
+    with memory.connect(memory.specs.target_spec(settings)) as connection:
         names = {found.name for found in connection.client.get_collections().collections}
     assert "plain" in names
     assert len(names) == 2

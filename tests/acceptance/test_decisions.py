@@ -64,7 +64,7 @@ def test_the_limit_can_be_set(folder: Path) -> None:
 
 def put_foreign_point(folder: Path, identifier: int) -> None:
     settings = memory.settings_for(folder)
-    with memory.connect(memory.compose.target_spec(settings)) as connection:
+    with memory.connect(memory.specs.target_spec(settings)) as connection:
         connection.client.upsert(
             "memory",
             [memory.models.PointStruct(id=identifier, payload={"document": "mine"}, vector={})],
@@ -75,7 +75,7 @@ def move_foreign_point(folder: Path, identifier: int) -> None:
     """Take it out of the row's way; a point fewer would be another matter."""
     put_foreign_point(folder, 999)
     settings = memory.settings_for(folder)
-    with memory.connect(memory.compose.target_spec(settings)) as connection:
+    with memory.connect(memory.specs.target_spec(settings)) as connection:
         connection.client.delete("memory", [identifier])
 
 
@@ -145,7 +145,7 @@ def restore_backup(folder: Path) -> None:
 
 def empty_collection(folder: Path) -> None:
     settings = memory.settings_for(folder)
-    with memory.connect(memory.compose.target_spec(settings)) as connection:
+    with memory.connect(memory.specs.target_spec(settings)) as connection:
         connection.client.delete("memory", list(range(1, 21)))
 
 
@@ -155,7 +155,7 @@ def replace_collection(folder: Path) -> None:
 
 def put_other_token(folder: Path) -> None:
     settings = memory.settings_for(folder)
-    with memory.connect(memory.compose.target_spec(settings)) as connection:
+    with memory.connect(memory.specs.target_spec(settings)) as connection:
         (name,) = [c.name for c in connection.client.get_collections().collections]
         connection.client.update_collection(name, metadata={"syncer_token": "other"})
 

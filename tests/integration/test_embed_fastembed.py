@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,9 +15,10 @@ from fastembed import TextEmbedding
 
 from syncer.embed import EmbedSpec, build, offline
 from syncer.embed.dense import FastEmbedEmbedder
-from syncer.errors import SettingsError
-from syncer.generations import canary_agrees
+from syncer.embed.tokens import TokenCounter
+from syncer.errors import EmbedderError, EmbedderStuckError, SettingsError
 from syncer.model import Embedded
+from syncer.recipes import canary_agrees
 
 TEXT = "boats carry salt lemons letters across the bay before every storm and come home"
 
@@ -34,9 +36,7 @@ def rows(embedded: Embedded) -> Rows:
 
 
 def load(spec: EmbedSpec) -> FastEmbedEmbedder:
-    embedder = build(spec, {"normaliser": 1})
-    assert isinstance(embedder, FastEmbedEmbedder)
-    return embedder
+    return FastEmbedEmbedder.load(spec)
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +81,7 @@ def test_repeated_texts_get_the_same_vector(embedder: FastEmbedEmbedder) -> None
     assert first @ second < 0.99
 
 
+@pytest.mark.rule("EM-04")
 def test_texts_longer_than_the_limit_are_cut_and_reported(embedder: FastEmbedEmbedder) -> None:
     fits, longer = "boat " * 254, "boat " * 255  # and two special tokens make 256 and 257
     embedded = embedder.embed(["short", longer, fits, longer])
@@ -114,22 +115,91 @@ def test_prefixes_are_put_before_passages_and_questions_and_stand_in_the_recipe(
     assert prefixed.recipe.dense["query_prefix"] == "query: "
 
 
-def test_a_lower_token_limit_cuts_earlier_and_stands_in_the_recipe(
-    spec: EmbedSpec, embedder: FastEmbedEmbedder
-) -> None:
-    short = load(replace(spec, max_tokens=5))
-    embedded = short.embed(["one two three", "one two three four"])
-    short.close()
-    assert embedded.truncated == {1}
-    cut = embedder.embed(["one two three"]).vectors[0]
-    assert np.allclose(rows(embedded), [cut, cut], atol=1e-5)
-    assert (short.recipe.dense["max_tokens"], embedder.recipe.dense["max_tokens"]) == (5, 256)
+def test_counts_that_are_known_are_not_counted_again(embedder: FastEmbedEmbedder) -> None:
+    texts = sentences(30)
+    counts = embedder.counter.count(texts)
+    counted: list[str] = []
+    counter, embedder.counter = embedder.counter, _Counting(embedder.counter, counted)
+    try:
+        known = rows(embedder.embed(texts, counts))
+        partly = rows(embedder.embed(texts, [0, *counts[1:]]))
+    finally:
+        embedder.counter = counter
+    assert counted == texts[:1]
+    assert np.array_equal(known, rows(embedder.embed(texts)))
+    assert np.array_equal(known, partly)
 
 
-@pytest.mark.parametrize("max_tokens", [0, 2, 257])
-def test_a_token_limit_the_model_cannot_keep_is_refused(spec: EmbedSpec, max_tokens: int) -> None:
-    with pytest.raises(SettingsError, match="must be from 3 to 256 for this model"):
-        build(replace(spec, max_tokens=max_tokens), {})
+class _Counting(TokenCounter):
+    """Counts, and notes what."""
+
+    def __init__(self, inner: TokenCounter, counted: list[str]) -> None:
+        self.limit = inner.limit
+        self._inner, self._counted = inner, counted
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        self._counted += texts
+        return self._inner.count(texts)
+
+
+def failing_for(embedder: FastEmbedEmbedder, refuses: Callable[[Sequence[str]], bool]) -> list[int]:
+    """Let inferences fail in the real runtime; return a list that fills with their sizes."""
+    model = embedder._model.model  # noqa: SLF001
+    run = model.onnx_embed  # type: ignore[attr-defined]
+    sizes: list[int] = []
+
+    def spoilt(documents: Sequence[str], **options: object) -> object:
+        sizes.append(len(documents))
+        if refuses(documents):
+            model.model.run(None, {})  # type: ignore[attr-defined]
+        return run(documents, **options)
+
+    model.onnx_embed = spoilt  # type: ignore[attr-defined]
+    return sizes
+
+
+@pytest.mark.rule("EM-05")
+def test_a_text_that_fails_is_found_by_halving_and_takes_no_other_with_it(spec: EmbedSpec) -> None:
+    embedder = load(replace(spec, token_budget=4096, threads=1))
+    texts = [f"boat number {number}" for number in range(64)]
+    failing_for(embedder, lambda documents: any("number 37" in each for each in documents))
+    embedded = embedder.embed([*texts, texts[37]])
+    embedder.close()
+    assert sorted(embedded.refused) == [37, 64]
+    assert "number" not in embedded.refused[37]
+    assert [index for index, each in enumerate(embedded.vectors) if not len(each)] == [37, 64]
+
+
+@pytest.mark.rule("EM-03")
+def test_a_batch_that_is_too_much_together_is_computed_in_halves(spec: EmbedSpec) -> None:
+    embedder = load(replace(spec, token_budget=4096, threads=1))
+    texts = [f"boat number {number}" for number in range(64)]
+    sizes = failing_for(embedder, lambda documents: len(documents) > 10)
+    embedded = embedder.embed(texts)
+    embedder.close()
+    assert embedded.refused == {}
+    assert all(len(each) for each in embedded.vectors)
+    assert max(sizes) > 10
+
+
+def test_a_model_that_fails_at_everything_is_no_fault_of_the_rows(spec: EmbedSpec) -> None:
+    embedder = load(replace(spec, threads=1))
+    failing_for(embedder, lambda _: True)
+    with pytest.raises(EmbedderError, match="failed"):
+        embedder.embed(["one", "two"])
+    embedder.close()
+
+
+@pytest.mark.rule("EM-15")
+def test_an_inference_that_never_ends_is_given_up(spec: EmbedSpec) -> None:
+    embedder = load(replace(spec, threads=1, batch_timeout=0.2))
+    release = threading.Event()
+    failing_for(embedder, lambda _: not release.wait(30))
+    with pytest.raises(EmbedderStuckError, match="has not answered") as stuck:
+        embedder.embed(["one"])
+    assert stuck.value.exit_code == 7
+    embedder.close()
+    release.set()
 
 
 @pytest.mark.parametrize("key", ["token_budget", "threads"])
@@ -143,7 +213,7 @@ def test_the_recipe_names_the_files_by_their_sha256(embedder: FastEmbedEmbedder)
     recipe = embedder.recipe
     assert recipe.dense["files"] == {file.name: file.sha256 for file in offline.FILES}
     assert recipe.dense["pooling"] == "PooledNormalizedEmbedding"
-    assert (recipe.vector, dict(recipe.text)) == ("fast-all-minilm-l6-v2", {"normaliser": 1})
+    assert recipe.vector == "fast-all-minilm-l6-v2"
     assert len(recipe.canary) == 384
 
 
@@ -197,6 +267,23 @@ def test_a_batch_holds_no_more_tokens_than_the_budget(spec: EmbedSpec) -> None:
     assert len(shapes) > 10
     assert max(count for count, _ in shapes) > 1
     assert all(count == 1 or count * longest <= 64 for count, longest in shapes)
+
+
+def test_equal_texts_are_computed_once(spec: EmbedSpec) -> None:
+    embedder = load(spec)
+    shapes = watch_batches(embedder)
+    embedded = embedder.embed(["a boat", "a bay", "a boat", "a boat"])
+    embedder.close()
+    assert sum(count for count, _ in shapes) == 2
+    assert len(embedded.vectors) == 4
+
+
+def test_the_devices_in_the_settings_are_those_that_are_asked_for(spec: EmbedSpec) -> None:
+    embedder = load(replace(spec, devices=("CPUExecutionProvider",), threads=3))
+    assert len(embedder.embed(["a boat"]).vectors[0]) == 384
+    embedder.close()
+    with pytest.raises(EmbedderError, match="NoSuchExecutionProvider"):
+        load(replace(spec, devices=("NoSuchExecutionProvider",)))
 
 
 def test_a_model_whose_vectors_depend_on_the_batch_gets_each_text_alone(

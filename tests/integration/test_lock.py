@@ -57,6 +57,20 @@ def test_a_holder_that_is_killed_holds_nothing(tmp_path: Path) -> None:
         pass
 
 
+def test_a_holder_is_told_how_many_before_it_were_killed(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with lock.held(path, "it") as deaths:
+        assert deaths == 0
+    for _ in range(2):
+        with start_holder(path) as holder:
+            holder.kill()
+            holder.wait()
+    with lock.held(path, "it") as deaths:
+        assert deaths == 2
+    with lock.held(path, "it") as deaths:
+        assert deaths == 0
+
+
 def test_waiting_ends_when_the_lock_is_free(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with start_holder(path) as holder:

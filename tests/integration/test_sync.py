@@ -18,7 +18,7 @@ from syncer.errors import (
     TargetError,
     TargetUnavailableError,
 )
-from syncer.model import SYNC_KEY, Embedded, Point, SyncResult
+from syncer.model import SYNC_KEY, Embedded, Piece, Point, SyncResult
 from syncer.plan import Chunker
 from syncer.ports import Embedder, Pipeline, State, Target
 from syncer.retry import within
@@ -80,10 +80,14 @@ class CountingEmbedder:
         self.recipe = inner.recipe
         self.texts: list[str] = []
 
-    def embed(self, texts: Sequence[str]) -> Embedded:
+    def embed(self, texts: Sequence[str], counts: Sequence[int] = ()) -> Embedded:
         """Count and pass on."""
         self.texts += texts
-        return self._inner.embed(texts)
+        return self._inner.embed(texts, counts)
+
+    def split(self, texts: Sequence[str]) -> Sequence[Sequence[Piece]]:
+        """Pass on."""
+        return self._inner.split(texts)
 
     def query(self, text: str) -> Sequence[float]:
         """Pass on."""
@@ -104,7 +108,7 @@ def counting(found: Memory) -> CountingEmbedder:
 def test_rows_become_points_under_their_own_ids(made: Memory) -> None:
     assert made.documents() == {1: "one", 2: "two", 3: "three"}
     payload, vectors = made.points()[1]
-    assert list(vectors) == ["hash-8"]
+    assert sorted(vectors) == ["bm25", "hash-8"]
     assert payload == {
         "document": "one",
         "metadata": {
@@ -145,6 +149,7 @@ def test_metadata_alone_is_written_to_every_chunk_and_embeds_nothing(made: Memor
     assert {key: vector for key, (_, vector) in made.points().items()} == vectors
 
 
+@pytest.mark.rule("CS-02")
 def test_a_text_that_shrinks_leaves_no_chunk_behind(made: Memory) -> None:
     made.execute("UPDATE memory_events SET content = 'a text of three chunks, surely' WHERE id = 1")
     made.sync()
@@ -224,10 +229,13 @@ def test_a_refusal_is_tried_again_only_if_that_makes_sense(made: Memory) -> None
             self._inner, self._errors = inner, errors
             self.recipe = inner.recipe
 
-        def embed(self, texts: Sequence[str]) -> Embedded:
+        def embed(self, texts: Sequence[str], counts: Sequence[int] = ()) -> Embedded:
             if self._errors:
                 raise self._errors.pop()
-            return self._inner.embed(texts)
+            return self._inner.embed(texts, counts)
+
+        def split(self, texts: Sequence[str]) -> Sequence[Sequence[Piece]]:
+            return self._inner.split(texts)
 
         def query(self, text: str) -> Sequence[float]:
             return self._inner.query(text)
@@ -397,11 +405,11 @@ def test_a_collection_of_another_database_is_refused(settings: Settings, tmp_pat
 
 
 def test_a_collection_under_the_alias_s_name_is_refused_and_left_alone(settings: Settings) -> None:
-    with memory.connect(memory.compose.target_spec(settings)) as connection:
+    with memory.connect(memory.specs.target_spec(settings)) as connection:
         connection.client.create_collection("memory", vectors_config={})
     with pytest.raises(SchemaError, match="memory is a collection of its own"):
         memory.sync_memory(settings)
-    with memory.connect(memory.compose.target_spec(settings)) as connection:
+    with memory.connect(memory.specs.target_spec(settings)) as connection:
         assert [c.name for c in connection.client.get_collections().collections] == ["memory"]
 
 
@@ -495,8 +503,8 @@ def test_a_row_without_a_usable_vector_is_quarantined_and_its_old_points_go(made
     class Spoilt(CountingEmbedder):
         """Gives no vector for one of the texts."""
 
-        def embed(self, texts: Sequence[str]) -> Embedded:
-            vectors = self._inner.embed(texts).vectors
+        def embed(self, texts: Sequence[str], counts: Sequence[int] = ()) -> Embedded:
+            vectors = self._inner.embed(texts, counts).vectors
             usable = [() if "bad" in text else v for text, v in zip(texts, vectors, strict=True)]
             return Embedded(usable, frozenset({len(texts) - 1}))
 

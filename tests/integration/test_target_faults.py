@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import sqlite3
 from pathlib import Path
@@ -12,13 +13,21 @@ from pydantic import BaseModel, ValidationError
 from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
-from syncer.errors import TargetError, TargetUnavailableError
+from syncer.errors import (
+    IdentityError,
+    RejectedError,
+    SchemaError,
+    SyncerError,
+    TargetError,
+    TargetUnavailableError,
+)
 from syncer.model import Point
 from syncer.target import Catalog, GenerationTarget, TargetSpec, connect
 from syncer.target.faults import translate
 
 KEY = "SECRETKEY"
 TEXT = "PRIVATE ROW TEXT"
+UNINDEXED = 'Index required but not found for "metadata.agent" of one of the following types'
 
 
 def answer(status: int, body: bytes) -> UnexpectedResponse:
@@ -42,9 +51,20 @@ def invalid() -> ValidationError:
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
-        (answer(400, b'{"status": {"error": "Wrong input"}}'), TargetError),
+        (answer(400, b'{"status": {"error": "Wrong input"}}'), RejectedError),
+        (answer(413, b"<html>"), RejectedError),
+        (answer(422, b'{"status": {"error": "Validation error in JSON body"}}'), RejectedError),
+        (answer(401, b"Must provide an API key"), TargetError),
+        (answer(403, b'{"status": {"error": "Forbidden"}}'), TargetError),
         (answer(404, b'{"status": {"error": "Not found: Collection"}}'), TargetError),
+        (
+            answer(404, b'{"status": {"error": "Not found: Collection `g` doesn\'t exist!"}}'),
+            IdentityError,
+        ),
+        (answer(400, f'{{"status": {{"error": {json.dumps(UNINDEXED)}}}}}'.encode()), SchemaError),
+        (answer(500, b'{"status": {"error": "No space left on device"}}'), TargetError),
         (answer(429, b"{}"), TargetUnavailableError),
+        (json.JSONDecodeError("Expecting value", "<html>", 0), TargetUnavailableError),
         (answer(500, b'{"status": {"error": "Service internal error"}}'), TargetUnavailableError),
         (answer(503, b"<html>"), TargetUnavailableError),
         (ResponseHandlingException(httpx.ConnectError("refused")), TargetUnavailableError),
@@ -52,13 +72,14 @@ def invalid() -> ValidationError:
         (ResponseHandlingException(invalid()), TargetError),
         (ResourceExhaustedResponse("", 3), TargetUnavailableError),
         (sqlite3.OperationalError("database or disk is full"), TargetError),
-        (ValueError("Wrong input: Not existing vector name error: v"), TargetError),
+        (ValueError("Wrong input: Not existing vector name error: v"), RejectedError),
+        (ValueError("Collection g not found"), IdentityError),
         (KeyError("7"), TargetError),
         (ConnectionResetError("reset"), TargetUnavailableError),
     ],
 )
 def test_only_what_may_pass_by_itself_is_tried_again(
-    error: Exception, kind: type[TargetError]
+    error: Exception, kind: type[SyncerError]
 ) -> None:
     assert type(translate(error, "writing")) is kind
 
@@ -77,6 +98,14 @@ def test_neither_key_nor_text_reaches_a_message(error: Exception) -> None:
     found = translate(error, "writing", KEY)
     assert KEY not in str(found)
     assert TEXT not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"), [({"retry-after": "7"}, 7.0), ({}, 0.0), ({"retry-after": "-"}, 0.0)]
+)
+def test_how_long_the_server_asks_to_wait_is_kept(headers: dict[str, str], seconds: float) -> None:
+    error = UnexpectedResponse(503, "", b"", httpx.Headers(headers))
+    assert translate(error, "writing").retry_after == seconds
 
 
 def test_the_server_s_own_reason_is_kept() -> None:

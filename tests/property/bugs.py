@@ -6,7 +6,7 @@ from __future__ import annotations
 from property.modes import APPEND_ONLY, LOG, LOG_OF_PAIRS, LOG_OF_WORDS, UPDATED_AT
 from property.planting import Bug
 
-from syncer import generations, guard, plan, sync, worker, write
+from syncer import generations, guard, plan, points, sync, worker, write
 from syncer.changelog import statements
 from syncer.source import AppendSource, LogSource, StampedSource
 from syncer.source.candidates import Candidates
@@ -24,7 +24,7 @@ WRITING = (
             ("    if plan.writes:\n", "    if False:\n"),
             (
                 "    result = _result(",
-                "    if plan.writes: write(pipeline, plan, vectors.vectors)\n    result = _result(",
+                "    if plan.writes: write(pipeline, plan, vectors)\n    result = _result(",
             ),
         ),
         EACH,
@@ -32,7 +32,7 @@ WRITING = (
     ),
     Bug(
         "chunk 0 is written first",
-        write.write,
+        write._write_rows,
         (
             ("p for number, p in whole if number > 0", "p for number, p in whole if number < 1"),
             ("p for number, p in whole if number == 0", "p for number, p in whole if number > 0"),
@@ -40,19 +40,24 @@ WRITING = (
         EACH,
         rare_in=(UPDATED_AT,),
     ),
-    Bug("chunk 0 is not opened", write.write, (("    _open(pipeline, spread)\n", ""),), EACH),
+    Bug(
+        "chunk 0 is not opened",
+        write._write_rows,
+        (("    _open(pipeline, spread)\n", ""),),
+        EACH,
+    ),
     Bug(
         "chunk 0 is opened without a word about the chunks that go",
-        plan.opening,
+        points.opening,
         (("max(plan.held_chunks, len(plan.chunks))", "max(1, len(plan.chunks))"),),
         is_rare=True,
     ),
     Bug(
         "surplus chunks are not deleted",
-        write.write,
+        write._write_rows,
         (("    retry(target.delete, surplus)\n", ""),),
     ),
-    Bug("deletes are skipped", write.write, (("    retry(target.delete, gone)\n", ""),)),
+    Bug("deletes are skipped", write._write_rows, (("    retry(target.delete, gone)\n", ""),)),
     Bug(
         "the payload's hash is not compared",
         plan._plan_present,

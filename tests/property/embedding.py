@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 
 from syncer.embed.hashing import HashEmbedder
 from syncer.embed.spec import EmbedSpec
-from syncer.model import Embedded, Recipe, Vector
+from syncer.model import Embedded, Piece, Recipe, Vector
 
 CHUNK = 4  # characters
-_INNER = HashEmbedder(EmbedSpec(provider="hash", dimension=8), {"chunker": f"{CHUNK} characters"})
-RECIPE = _INNER.recipe
+_INNER = HashEmbedder(EmbedSpec(provider="hash", dimension=8))
+RECIPE = replace(_INNER.recipe, text={"chunker": f"{CHUNK} characters"})
 
 
 def by_characters(text: str) -> Sequence[str]:
@@ -37,7 +38,11 @@ class MoodyEmbedder:
         """Return what decides the vectors."""
         return RECIPE
 
-    def embed(self, texts: Sequence[str]) -> Embedded:
+    def split(self, texts: Sequence[str]) -> Sequence[Sequence[Piece]]:
+        """Return the pieces of each text."""
+        return [[Piece(piece) for piece in by_characters(text)] for text in texts]
+
+    def embed(self, texts: Sequence[str], counts: Sequence[int] = ()) -> Embedded:  # noqa: ARG002
         """Return the vectors of the texts, empty ones where it refuses."""
         return Embedded([() if text in self.refuses else vector_of(text) for text in texts])
 

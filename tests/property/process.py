@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from property.embedding import MoodyEmbedder, by_characters
+from property.embedding import MoodyEmbedder
 from property.faults import Consequence, Fault, Fuse
 from property.modes import DATABASE, Mode
 from property.qdrants import Qdrant
@@ -177,7 +177,7 @@ class Process:
                 place.embedder.recipe.vector,
                 json_columns=self._feed.json_columns,
             ),
-            chunker=by_characters,
+            chunker=place.embedder.split,
             retry=_AT_ONCE if retried else never,
         )
 

@@ -12,7 +12,7 @@ from contract.fake_target import FakeTarget
 from syncer.errors import IdentityError
 from syncer.generations import Catalog as CatalogPort
 from syncer.keys import PointId
-from syncer.model import Description
+from syncer.model import Description, Point, Recipe, SparseVector, Vector
 from syncer.ports import Target
 from syncer.target import Catalog, Connection, GenerationTarget, TargetSpec
 
@@ -78,6 +78,9 @@ class FakeCatalog:
         """Replace the description."""
         self._described[generation] = description
 
+    def mend(self, generation: str, recipe: Recipe, indexes: Sequence[str]) -> None:
+        """Do nothing: a dictionary keeps what it is given."""
+
     def token(self, generation: str) -> str | None:
         """Return the token."""
         return self.targets[generation].token()
@@ -106,7 +109,16 @@ class FakeQdrant:
     def points(self, generation: str) -> Held:
         """Return what a generation's dictionary holds."""
         points = self._catalog.targets[generation].points
-        return {point.id: (point.payload, point.vectors) for point in points.values()}
+        return {point.id: (point.payload, _dense(point)) for point in points.values()}
+
+
+def _dense(point: Point) -> dict[str, Vector]:
+    """Return a point's vectors; the schedules have no sparse ones."""
+    return {
+        name: vector
+        for name, vector in point.vectors.items()
+        if not isinstance(vector, SparseVector)
+    }
 
 
 class LocalQdrant:

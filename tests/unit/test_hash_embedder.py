@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from syncer.embed import EmbedSpec, build
 from syncer.errors import SettingsError
-from syncer.generations import canary_agrees
+from syncer.recipes import canary_agrees
 
 SPEC = EmbedSpec(provider="hash")
 DIGEST = "98403fba2b5b02bae6dece91d40eac6c71479ae1afaf967dff5d26e6df8e4c40"
@@ -54,16 +54,18 @@ def test_a_vector_does_not_depend_on_the_other_texts() -> None:
     assert np.array_equal(rows("one", "two", "three")[1], rows("two")[0])
 
 
-def test_texts_cut_at_the_token_limit_are_reported() -> None:
-    embedder = build(EmbedSpec(provider="hash", max_tokens=3), {})
-    embedded = embedder.embed(["one two three", "one two three four", "one two three five"])
-    assert embedded.truncated == {1, 2}
-    assert np.array_equal(embedded.vectors[1], embedded.vectors[2])
+def test_what_is_longer_than_a_chunk_is_cut_by_words() -> None:
+    embedder = build(EmbedSpec(provider="hash", chunk_tokens=8), {})
+    longer = "one two three four five six seven eight nine"
+    (whole,), cut = embedder.split(["one two three", longer])
+    assert whole.text == "one two three"
+    assert [piece.tokens <= 8 for piece in cut] == [True, True]
 
 
 def test_the_recipe_names_what_decides_the_vector() -> None:
-    recipe = build(EmbedSpec(provider="hash", dimension=64, passage_prefix="p: "), {"n": 1}).recipe
-    assert (recipe.vector, recipe.dimension, dict(recipe.text)) == ("hash-64", 64, {"n": 1})
+    spec = EmbedSpec(provider="hash", dimension=64, passage_prefix="p: ")
+    recipe = build(spec, {"n": 1}).recipe
+    assert (recipe.vector, recipe.dimension, recipe.text["n"]) == ("hash-64", 64, 1)
     assert recipe.dense["passage_prefix"] == "p: "
     assert len(recipe.canary) == 64
 
@@ -82,7 +84,8 @@ def test_a_dimension_that_qdrant_does_not_take_is_refused() -> None:
 
 
 def test_an_unknown_provider_is_refused() -> None:
-    with pytest.raises(SettingsError, match="'fastembd', which is not one of: fastembed, hash"):
+    known = "fastembed, openai, hash"
+    with pytest.raises(SettingsError, match=f"'fastembd', which is not one of: {known}"):
         build(EmbedSpec(provider="fastembd"), {})
 
 

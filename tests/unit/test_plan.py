@@ -14,11 +14,9 @@ from syncer.plan import (
     Layout,
     Plan,
     RowPlan,
-    chunk_ids,
-    opening,
     plan_rows,
-    point,
 )
+from syncer.points import chunk_ids, opening, point
 from syncer.text import digest
 
 LAYOUT = Layout("t", "v", json_columns=frozenset({"extra"}))

@@ -97,3 +97,12 @@ def test_arguments_and_results_pass_through() -> None:
 def test_never_does_not_try_again() -> None:
     with pytest.raises(TargetUnavailableError):
         never(failing(TargetUnavailableError()))
+
+
+def test_a_wait_that_the_other_side_asks_for_is_kept_as_far_as_the_budget_goes() -> None:
+    slept: list[float] = []
+    errors = [TargetUnavailableError(retry_after=30.0), TargetUnavailableError(retry_after=1e9)]
+    within(lambda _: 120.0, sleep=slept.append)(failing(*errors))
+    first, second = slept
+    assert first == 30.0
+    assert 100 < second <= 120

@@ -47,6 +47,18 @@ OTHER: dict[str, object] = {
     "target.metadata_key": "meta",
     "target.vector": "v",
     "target.payload_indexes": [],
+    "target.grpc_port": 1,
+    "target.ca_file": "/ca.pem",
+    "target.client_cert_file": "/client.pem",
+    "target.allow_old_server": True,
+    "target.shard_number": 2,
+    "target.replication_factor": 2,
+    "target.write_consistency_factor": 2,
+    "target.vectors_on_disk": True,
+    "target.payload_on_disk": True,
+    "target.hnsw_m": 8,
+    "target.hnsw_ef_construct": 64,
+    "target.quantization": "scalar",
     "target.lock_wait": 1.0,
     "target.check_interval": 1.0,
     "target.retry_budget": 1.0,
@@ -56,10 +68,25 @@ OTHER: dict[str, object] = {
     "embed.cache_dir": "/cache",
     "embed.threads": 1,
     "embed.token_budget": 64,
-    "embed.max_tokens": 8,
+    "embed.devices": ["CUDAExecutionProvider"],
+    "embed.batch_timeout": 1.0,
+    "embed.chunk_tokens": 8,
+    "embed.chunk_overlap": 1,
     "embed.passage_prefix": "p",
     "embed.query_prefix": "q",
     "embed.dimension": 2,
+    "embed.url": "http://localhost:1/v1",
+    "embed.api_key": KEY,
+    "embed.allow_insecure_key": True,
+    "embed.concurrency": 1,
+    "embed.batch_items": 1,
+    "embed.timeout": 1.0,
+    "embed.retry_budget": 1.0,
+    "embed.tokenizer": "/tokenizer.json",
+    "sparse.enabled": False,
+    "sparse.language": "german",
+    "sparse.k": 1.0,
+    "sparse.b": 0.5,
     "sync.window_rows": 1,
     "sync.window_bytes": 65536,
     "sync.max_deletes": 1,
@@ -76,8 +103,10 @@ ROWS_AND_TEXTS = {
 TARGET_AND_VECTORS = {
     *("source.look_back", "source.state"),
     *("source.database", "target.collection", "target.path", "target.url", "target.vector"),
-    *("embed.provider", "embed.model", "embed.model_path", "embed.max_tokens"),
+    *("embed.provider", "embed.model", "embed.model_path", "embed.url"),
+    *("embed.chunk_tokens", "embed.chunk_overlap"),
     *("embed.passage_prefix", "embed.query_prefix", "embed.dimension"),
+    *("sparse.enabled", "sparse.language", "sparse.k", "sparse.b"),
 }
 
 
@@ -87,7 +116,8 @@ def with_other(key: str) -> Settings:
 
 
 def test_every_setting_is_looked_at_below() -> None:
-    assert {*FIELDS} - {*OTHER} == {"target.api_key_file"}
+    with_another = {"target.api_key_file", "embed.api_key_file", "target.client_key_file"}
+    assert {*FIELDS} - {*OTHER} == with_another
 
 
 @pytest.mark.parametrize("key", OTHER)
@@ -109,7 +139,7 @@ def test_a_digest_is_the_same_however_a_path_is_written(tmp_path: Path) -> None:
 
 def test_a_digest_is_16_hex_digits_and_stays_what_it_was() -> None:
     settings = given(target__url="http://localhost:6333")
-    assert (digest(settings), mapping_digest(settings)) == ("deab12621dbcd498", "561fdfe1063af7a3")
+    assert (digest(settings), mapping_digest(settings)) == ("97931e8ac56a5cd4", "561fdfe1063af7a3")
 
 
 def test_the_order_of_metadata_columns_decides_nothing() -> None:

@@ -1,0 +1,35 @@
+"""The test server, for the rules about the target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import wire
+from qdrant_http import Options, Server, running
+
+
+@pytest.fixture(scope="session")
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One test server for all."""
+    with running(Options(folder=tmp_path_factory.mktemp("qdrant") / "storage")) as found:
+        yield found
+
+
+@pytest.fixture
+def server(shared_server: Server) -> Iterator[Server]:
+    """The test server, without faults and collections."""
+    shared_server.faults.clear()
+    shared_server.faults.happened.clear()
+    yield shared_server
+    shared_server.faults.clear()
+    with wire.anywhere_else(shared_server.url) as client:
+        for one in client.get_collections().collections:
+            client.delete_collection(one.name)
+
+
+@pytest.fixture
+def target(server: Server) -> Iterator[wire.Wire]:
+    """A fresh generation on it."""
+    with wire.fresh(server.url) as found:
+        yield found
