@@ -10,9 +10,24 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from syncer.keys import Key, PointId
-from syncer.model import Embedded, Held, Outcome, Point, Position, Recipe, Row, Vector, Window
+from syncer.model import (
+    Embedded,
+    Held,
+    Outcome,
+    Piece,
+    Point,
+    Position,
+    Reason,
+    Recipe,
+    Row,
+    Vector,
+    Window,
+)
 from syncer.plan import Chunker, Layout
 from syncer.retry import Retry
+
+Refused = Mapping[PointId, tuple[Reason, str]]
+"""Points that the target does not take, each with why; nearly always none."""
 
 
 class Source(Protocol):
@@ -87,10 +102,15 @@ class Embedder(Protocol):
     def recipe(self) -> Recipe:
         """Return what decides the vectors."""
 
-    def embed(self, texts: Sequence[str]) -> Embedded:
+    def split(self, texts: Sequence[str]) -> Sequence[Sequence[Piece]]:
+        """Return the pieces of each text, none longer than the model takes."""
+
+    def embed(self, texts: Sequence[str], counts: Sequence[int] = ()) -> Embedded:
         """Return the vectors of `texts` in their order, checked for count and size.
 
-        An empty vector stands for one that is not finite or has no length.
+        `counts` are the texts' tokens where ``split`` has counted them. An empty vector stands
+        for one that is not finite or has no length, or for a text that was refused alone: what
+        is wrong with all texts raises EmbedderError.
         """
 
     def query(self, text: str) -> Vector:
@@ -104,7 +124,9 @@ class Target(Protocol):
     """One generation: every call names the physical collection, none goes through the alias.
 
     All writes wait until they are applied, may be repeated, and raise TargetError, or
-    TargetUnavailableError when it is not known whether they were applied.
+    TargetUnavailableError when it is not known whether they were applied. Points that are refused
+    for what they are do not keep others from being written, and are returned; what is refused
+    whatever it is raises.
     """
 
     def look_up(self, ids: Mapping[PointId, Key]) -> dict[Key, Held]:
@@ -116,13 +138,16 @@ class Target(Protocol):
     def write_token(self, token: str) -> None:
         """Let the collection carry `token`."""
 
-    def upsert(self, points: Sequence[Point]) -> None:
-        """Write whole points in their order, in batches bounded by number and bytes."""
+    def batches(self, points: Sequence[Point]) -> Iterator[Sequence[Point]]:
+        """Cut points, in their order, into what a request takes by number and by bytes."""
+
+    def upsert(self, points: Sequence[Point]) -> Refused:
+        """Write whole points in their order; of several with one id the last one counts."""
 
     def open_rows(self, held: Sequence[Point], new: Sequence[Point]) -> None:
         """Write commit records: only ``_sync`` of points that are there, bare points otherwise."""
 
-    def overwrite(self, points: Sequence[Point]) -> None:
+    def overwrite(self, points: Sequence[Point]) -> Refused:
         """Replace the payloads of points and leave their vectors alone."""
 
     def delete(self, ids: Sequence[PointId]) -> None:

@@ -38,8 +38,18 @@ def within(
     """Return a policy that tries for as many seconds as `budget` gives an error, then raises it.
 
     Waits grow exponentially with full jitter, so that several clients do not come back together.
-    The error raised in the end says how often and how long it was tried.
+    Where the other side asks for a longer wait it gets it, as far as the budget goes. The error
+    raised in the end says how often and how long it was tried.
     """
+    growing = tenacity.wait_random_exponential(multiplier=_FIRST_WAIT, max=_LONGEST_WAIT)
+
+    def wait(state: tenacity.RetryCallState) -> float:
+        error = state.outcome.exception() if state.outcome else None
+        usual = growing(state)
+        if not isinstance(error, SyncerError) or error.retry_after <= usual:
+            return usual
+        left = budget(error) - (state.seconds_since_start or 0.0)
+        return max(usual, min(error.retry_after, left))
 
     def is_over(state: tenacity.RetryCallState) -> bool:
         error = state.outcome.exception() if state.outcome else None
@@ -55,7 +65,7 @@ def within(
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception(_may_retry),
             stop=is_over,
-            wait=tenacity.wait_random_exponential(multiplier=_FIRST_WAIT, max=_LONGEST_WAIT),
+            wait=wait,
             sleep=sleep,
             before_sleep=say,
             reraise=True,

@@ -46,7 +46,8 @@ def _bring(pipeline: Pipeline, position: Position, window: Window, clock: _Stopw
     plan = clock("plan", lambda: _plan(pipeline, window))
     plan, vectors = clock("embed", lambda: _embed(pipeline, plan))
     if plan.writes:
-        clock("write", lambda: write(pipeline, plan, vectors.vectors))
+        refused = clock("write", lambda: write(pipeline, plan, vectors))
+        plan, vectors = _without(plan, vectors, refused)
     commit = partial(pipeline.state.commit, position, window.next, outcome(plan))
     new = clock("advance", lambda: pipeline.retry(commit))
     result = _result(position, window, plan, vectors, clock.seconds)
@@ -69,17 +70,38 @@ def _plan(pipeline: Pipeline, window: Window) -> Plan:
 def _embed(pipeline: Pipeline, plan: Plan) -> tuple[Plan, Embedded]:
     """Return the vectors of the plan's chunks, rows with an unusable one set aside."""
     owners = [row.row for row in plan.having(Action.EMBED) for _ in row.chunks]
-    texts = [chunk.text for row in plan.having(Action.EMBED) for chunk in row.chunks]
-    embedded = pipeline.retry(pipeline.embedder.embed, texts) if texts else Embedded(())
-    pairs = list(zip(owners, embedded.vectors, strict=True))
-    bad = {row for row, vector in pairs if not len(vector)}
+    chunks = [chunk for row in plan.having(Action.EMBED) for chunk in row.chunks]
+    texts, counts = [chunk.text for chunk in chunks], [chunk.tokens for chunk in chunks]
+    embedded = pipeline.retry(pipeline.embedder.embed, texts, counts) if texts else Embedded(())
+    return _without(plan, embedded, _unusable(owners, embedded))
+
+
+def _without(
+    plan: Plan, embedded: Embedded, bad: Mapping[str, tuple[Reason, str]]
+) -> tuple[Plan, Embedded]:
+    """Return plan and vectors with these rows set aside, each for its reason."""
     if not bad:
         return plan, embedded
-    kept = [index for index, (row, _) in enumerate(pairs) if row not in bad]
+    owners = [row.row for row in plan.having(Action.EMBED) for _ in row.chunks]
+    kept = [index for index, row in enumerate(owners) if row not in bad]
     cut = frozenset(new for new, old in enumerate(kept) if old in embedded.truncated)
-    vectors = [pairs[index][1] for index in kept]
-    plan = set_aside(plan, bad, Reason.BAD_VECTOR, "the model gives no usable vector for its text")
-    return plan, Embedded(vectors, cut)
+    vectors = [embedded.vectors[index] for index in kept]
+    sparse = [embedded.sparse[index] for index in kept] if embedded.sparse else ()
+    return set_aside(plan, bad), Embedded(vectors, cut, sparse=sparse)
+
+
+def _unusable(owners: Sequence[str], embedded: Embedded) -> dict[str, tuple[Reason, str]]:
+    """Return the rows one of whose texts has no vector, each with why."""
+    bad: dict[str, tuple[Reason, str]] = {}
+    for index, (row, vector) in enumerate(zip(owners, embedded.vectors, strict=True)):
+        if not len(vector):
+            why = embedded.refused.get(index)
+            bad[row] = (
+                (Reason.REFUSED, f"the embedder refuses its text: {why}")
+                if why is not None
+                else (Reason.BAD_VECTOR, "the model gives no usable vector for its text")
+            )
+    return bad
 
 
 def _result(

@@ -48,6 +48,11 @@ def warn(message: str) -> None:
     structlog.get_logger().warning("risk", message=message)
 
 
+def connected(place: str, version: str) -> None:
+    """Log which server answers, and which version it is."""
+    structlog.get_logger().info("server", place=place, version=version)
+
+
 def window_done(result: SyncResult) -> None:
     """Log one window, and by key each row that was cut or could not be indexed."""
     log = structlog.get_logger()

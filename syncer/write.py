@@ -3,34 +3,75 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from syncer.errors import IdentityError
-from syncer.model import Point, Vector
-from syncer.plan import Action, Layout, Plan, RowPlan, chunk_ids, opening, point
-from syncer.ports import Pipeline, State, Target
+from syncer.model import Embedded, Point, Reason, SparseVector, Vector
+from syncer.plan import Action, Layout, Plan, RowPlan
+from syncer.points import chunk_ids, opening, point, row_of
+from syncer.ports import Pipeline, Refused, State, Target
+
+Put = Callable[[Sequence[Point]], Refused]
+"""A write of the target's."""
 
 
-def write(pipeline: Pipeline, plan: Plan, vectors: Sequence[Vector]) -> None:
+def write(pipeline: Pipeline, plan: Plan, embedded: Embedded) -> dict[str, tuple[Reason, str]]:
     """Write a window in the order that makes a kill at any moment harmless.
+
+    Returns the rows that the target refuses, each with why; nothing is left of them.
+    """
+    claim(pipeline)
+    refused = _write_rows(pipeline, plan, embedded)
+    if refused:
+        withdrawn = tuple(_withdrawn(row) for row in plan.rows if row.row in refused)
+        _write_rows(pipeline, Plan(withdrawn), Embedded(()))
+    return refused
+
+
+def _write_rows(
+    pipeline: Pipeline, plan: Plan, embedded: Embedded
+) -> dict[str, tuple[Reason, str]]:
+    """Write rows; return those that are refused, which stay open if they have several chunks.
 
     Rows of several chunks are opened, their further chunks written, surplus ones deleted; then
     chunk 0 of every row is written, or deleted, which says that the row is done.
     """
-    claim(pipeline)
     layout, retry, target = pipeline.layout, pipeline.retry, pipeline.target
-    whole = _points(layout, plan.having(Action.EMBED), iter(vectors))
+    whole = _points(layout, plan.having(Action.EMBED), _pairs(embedded))
     payloads = _points(layout, plan.having(Action.PAYLOAD), None)
     spread = [row for row in plan.having(Action.EMBED, Action.PAYLOAD, Action.DELETE) if row.spread]
     surplus = [i for row in spread for i in chunk_ids(layout, row, *_surplus(row))]
     gone = [i for row in plan.having(Action.DELETE) for i in chunk_ids(layout, row, 0, 1)]
+    refused: dict[str, tuple[Reason, str]] = {}
     _open(pipeline, spread)
-    retry(target.upsert, [p for number, p in whole if number > 0])
-    retry(target.overwrite, [p for number, p in payloads if number > 0])
+    _send(pipeline, target.upsert, [p for number, p in whole if number > 0], refused)
+    _send(pipeline, target.overwrite, [p for number, p in payloads if number > 0], refused)
     retry(target.delete, surplus)
-    retry(target.upsert, [p for number, p in whole if number == 0])
-    retry(target.overwrite, [p for number, p in payloads if number == 0])
+    _send(pipeline, target.upsert, [p for number, p in whole if number == 0], refused)
+    _send(pipeline, target.overwrite, [p for number, p in payloads if number == 0], refused)
     retry(target.delete, gone)
+    return refused
+
+
+def _send(
+    pipeline: Pipeline, put: Put, points: Sequence[Point], refused: dict[str, tuple[Reason, str]]
+) -> None:
+    """Write points batch by batch, each tried again by itself, and note the rows refused.
+
+    Nothing more is written of a row that was refused before.
+    """
+    rows = {point.id: row_of(point) for point in points}
+    left = [point for point in points if rows[point.id] not in refused]
+    for batch in pipeline.target.batches(left):
+        found = pipeline.retry(put, batch)
+        refused |= {rows[identifier]: why for identifier, why in found.items()}
+
+
+def _withdrawn(row: RowPlan) -> RowPlan:
+    """Return the plan that takes out whatever was there of a row, or was written by now."""
+    held = max(row.held_chunks, len(row.chunks))
+    return replace(row, action=Action.DELETE, held_chunks=held, chunks=(), announced=True)
 
 
 def check_token(state: State, target: Target) -> str | None:
@@ -95,10 +136,18 @@ def _surplus(row: RowPlan) -> tuple[int, int]:
 
 
 def _points(
-    layout: Layout, rows: Sequence[RowPlan], vectors: Iterator[Vector] | None
+    layout: Layout,
+    rows: Sequence[RowPlan],
+    vectors: Iterator[tuple[Vector, SparseVector | None]] | None,
 ) -> list[tuple[int, Point]]:
     return [
-        (chunk.number, point(layout, row, chunk, next(vectors) if vectors else None))
+        (chunk.number, point(layout, row, chunk, *(next(vectors) if vectors else ())))
         for row in rows
         for chunk in row.chunks
     ]
+
+
+def _pairs(embedded: Embedded) -> Iterator[tuple[Vector, SparseVector | None]]:
+    """Yield each text's dense and sparse vector."""
+    sparse = iter(embedded.sparse)
+    return ((vector, next(sparse, None)) for vector in embedded.vectors)

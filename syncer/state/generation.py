@@ -134,10 +134,16 @@ class GenerationState:
         found = self._column("points")
         return found if isinstance(found, int) else None
 
-    def note_points(self, points: int) -> None:
-        """Note how many points the target has now that a run ends well."""
+    def note_points(self, points: int, *, at_least: bool = False) -> None:
+        """Note how many points the target has now that a run ends, or has `at_least`.
+
+        A row has a point at least, so an exact number corrects a count of rows that a kill has
+        made too high.
+        """
         if self.points() != points:
             self._set("points", points)
+        if not at_least and self.rows() > points:
+            self._set("rows", points)
 
     def _column(self, name: str) -> object:
         return self._database.one(f"SELECT {name} FROM syncer_generations {_THIS}", self._key)[0]

@@ -2,6 +2,7 @@
 
 from syncer.target.collection import Catalog, generation_name
 from syncer.target.connection import Connection, TargetSpec, connect
+from syncer.target.creation import Creation
 from syncer.target.null import NullTarget
 from syncer.target.points import GenerationTarget
 from syncer.target.query import query
@@ -9,6 +10,7 @@ from syncer.target.query import query
 __all__ = [
     "Catalog",
     "Connection",
+    "Creation",
     "GenerationTarget",
     "NullTarget",
     "TargetSpec",

@@ -9,9 +9,10 @@ from datetime import datetime
 
 from qdrant_client import models
 
-from syncer.errors import IdentityError, RecipeError, SchemaError
+from syncer.errors import IdentityError, RecipeError, SchemaError, TargetError
 from syncer.model import Description, Recipe
 from syncer.target.connection import Connection
+from syncer.target.faults import CLIENT_ERRORS
 
 FORMAT = 1  # of the collection's metadata; raise it when old readers would misunderstand
 DESCRIPTION = "syncer"
@@ -60,23 +61,40 @@ class Catalog:
 
         `indexes` names the payload fields to be indexed as keywords.
         """
-        recipe = description.recipe
         with self._connection.translated(f"creating {generation}"):
             if not self._client.collection_exists(generation):
-                self._client.create_collection(
-                    generation,
-                    vectors_config={
-                        recipe.vector: models.VectorParams(
-                            size=recipe.dimension, distance=models.Distance(recipe.distance)
-                        )
-                    },
-                    metadata={DESCRIPTION: _to_metadata(description)},
-                )
-            for name in indexes:
+                self._create(generation, description)
+            self._index(generation, indexes)
+            self._client.update_collection_aliases(self._pointing(alias, generation))
+
+    def _create(self, generation: str, description: Description) -> None:
+        """Make the collection; that it is there already, by another or a lost answer, is well."""
+        recipe, creation = description.recipe, self._connection.spec.creation
+        vector = models.VectorParams(
+            size=recipe.dimension,
+            distance=models.Distance(recipe.distance),
+            on_disk=creation.vectors_on_disk,
+        )
+        try:
+            self._client.create_collection(
+                generation,
+                vectors_config={recipe.vector: vector},
+                sparse_vectors_config=_sparse_config(recipe),
+                metadata={DESCRIPTION: _to_metadata(description)},
+                **creation.collection(),
+            )
+        except CLIENT_ERRORS:
+            if not self._client.collection_exists(generation):
+                raise
+
+    def _index(self, generation: str, names: Sequence[str]) -> None:
+        """Index payload fields as keywords; those that have an index, of any kind, keep it."""
+        there = self._client.get_collection(generation).payload_schema
+        for name in names:
+            if name not in there:
                 self._client.create_payload_index(
                     generation, name, models.PayloadSchemaType.KEYWORD, wait=True
                 )
-            self._client.update_collection_aliases(self._pointing(alias, generation))
 
     def _pointing(self, alias: str, generation: str) -> list[models.AliasOperations]:
         """Return the operations that let `alias` point at `generation`, for one request."""
@@ -104,12 +122,48 @@ class Catalog:
                 "`syncer once --start-over` builds a new one from SQLite.",
             )
         with self._connection.translated(f"reading {generation}"):
-            config = self._client.get_collection(generation).config
+            info = self._client.get_collection(generation)
+        self._check_status(generation, info)
+        config = info.config
         metadata = config.metadata or {}
         described = _from_metadata(generation, metadata)
         vectors = config.params.vectors
         _check_vectors(generation, described.recipe, vectors if isinstance(vectors, dict) else {})
+        _check_sparse(generation, described.recipe, config.params.sparse_vectors or {})
         return described
+
+    def mend(self, generation: str, recipe: Recipe, indexes: Sequence[str]) -> None:
+        """Put back what somebody took away: the sparse vector's IDF modifier, payload indexes.
+
+        Without the modifier a search weighs each term alike; without an index a server in strict
+        mode refuses to filter. Writes nothing if all is there.
+        """
+        name = recipe.sparse_vector
+        with self._connection.translated(f"mending {generation}"):
+            found = self._client.get_collection(generation).config.params.sparse_vectors or {}
+            if name in found and found[name].modifier != models.Modifier.IDF:
+                self._client.update_collection(
+                    generation, sparse_vectors_config=_sparse_config(recipe)
+                )
+            self._index(generation, indexes)
+
+    def differences(self, generation: str, recipe: Recipe) -> list[str]:
+        """Return how the collection is stored otherwise than the settings ask for new ones."""
+        if self._connection.local:  # which has none of it
+            return []
+        with self._connection.translated(f"reading {generation}"):
+            config = self._client.get_collection(generation).config
+        return list(self._connection.spec.creation.differences(config, recipe.vector))
+
+    def _check_status(self, generation: str, info: models.CollectionInfo) -> None:
+        """Raise TargetError if the server says that something is wrong with the collection."""
+        if info.status != models.CollectionStatus.RED:
+            return
+        said = getattr(info.optimizer_status, "error", "no reason is given")
+        raise TargetError(
+            f"collection {generation} at {self._connection.spec.name} is red: {said}",
+            hint="See the server's log. Nothing is lost; run again when it is green.",
+        )
 
     def token(self, generation: str) -> str | None:
         """Return the token that the collection carries."""
@@ -124,6 +178,12 @@ class Catalog:
             self._client.update_collection(
                 generation, metadata={DESCRIPTION: _to_metadata(description)}
             )
+
+
+def _sparse_config(recipe: Recipe) -> dict[str, models.SparseVectorParams] | None:
+    if not recipe.sparse_vector:
+        return None
+    return {recipe.sparse_vector: models.SparseVectorParams(modifier=models.Modifier.IDF)}
 
 
 def _to_metadata(description: Description) -> dict[str, object]:
@@ -142,7 +202,9 @@ def _from_metadata(generation: str, metadata: Mapping[str, object]) -> Descripti
     except (ValueError, KeyError, TypeError) as error:
         raise SchemaError(
             f"collection {generation} carries no description that this syncer understands",
-            hint="It was made by another tool or by another version. Nothing was changed.",
+            hint="It was made by another tool or another version, or somebody put it in the "
+            "other's place. Nothing was changed. `syncer once --start-over` builds a new one "
+            "beside it.",
         ) from error
 
 
@@ -155,5 +217,17 @@ def _check_vectors(
         raise RecipeError(
             f"collection {generation} has the vectors {there or 'none'}, its description says "
             f"{recipe.vector} ({recipe.dimension}, {recipe.distance})",
+            hint="Somebody changed the collection. `syncer once --start-over` builds a new one.",
+        )
+
+
+def _check_sparse(
+    generation: str, recipe: Recipe, found: Mapping[str, models.SparseVectorParams]
+) -> None:
+    name = recipe.sparse_vector
+    if name and name not in found:
+        raise RecipeError(
+            f"collection {generation} has the sparse vectors {', '.join(found) or 'none'}, its "
+            f"description says {name}",
             hint="Somebody changed the collection. `syncer once --start-over` builds a new one.",
         )

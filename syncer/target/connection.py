@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from collections.abc import Iterator
@@ -15,7 +16,14 @@ from urllib.parse import urlsplit
 from qdrant_client import QdrantClient
 
 from syncer import lock
-from syncer.errors import LockedError, SchemaError, SyncerError, TargetError
+from syncer.errors import (
+    LockedError,
+    SchemaError,
+    SyncerError,
+    TargetError,
+)
+from syncer.target import transport
+from syncer.target.creation import Creation
 from syncer.target.faults import CLIENT_ERRORS, FOLDER_ERRORS, reason, translate
 
 OLDEST_SERVER = (1, 16)  # the first whose collections carry metadata
@@ -24,9 +32,10 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class TargetSpec:
-    """Where Qdrant is, and how large a request may be.
+    """Where Qdrant is, how large a request may be, and how collections are made.
 
-    Either `url` or `path` is set. `timeout` in seconds, `batch_bytes` in serialised bytes.
+    Either `url` or `path` is set. `timeout` in seconds, `batch_bytes` in serialised bytes. `ca`,
+    `client_cert` and `client_key` are PEM files for HTTPS.
     """
 
     path: Path | None = None
@@ -37,6 +46,12 @@ class TargetSpec:
     batch_points: int = 256
     batch_bytes: int = 8 * 2**20
     lock_wait: float = 30.0
+    grpc_port: int = 6334
+    ca: Path | None = None
+    client_cert: Path | None = None
+    client_key: Path | None = None
+    allow_old_server: bool = False
+    creation: Creation = field(default_factory=Creation)
 
     @property
     def name(self) -> str:
@@ -53,6 +68,8 @@ class Connection:
     def __init__(self, client: QdrantClient, spec: TargetSpec, stack: ExitStack) -> None:
         self.client = client
         self.spec = spec
+        self.version: str | None = None
+        """Of the server, once it was checked."""
         self._stack = stack
 
     @property
@@ -89,18 +106,38 @@ class Connection:
         except CLIENT_ERRORS as error:
             raise translate(error, f"{what} at {self.spec.name}", self.spec.api_key) from None
 
-    def check_version(self) -> None:
-        """Raise SchemaError if the server is too old to hold what a generation says of itself."""
+    def check_version(self) -> str | None:
+        """Return the server's version, None in local mode.
+
+        Raises SchemaError if the server is too old to hold what a generation says of itself, and
+        TargetError if what answers is no Qdrant.
+        """
         if self.local:
-            return
+            return None
         with self.translated("asking for the version"):
-            version = str(self.client.info().version)
-        if _numbers(version) < OLDEST_SERVER:
+            try:
+                info = self.client.info()
+            except ValueError:
+                raise TargetError(
+                    f"what answers at {self.spec.name} is no Qdrant: it does not say its version",
+                    hint="Check host, port and path of target.url.",
+                ) from None
+        self.version = version = str(info.version)
+        if _numbers(version) < OLDEST_SERVER and not self.spec.allow_old_server:
             oldest = ".".join(str(number) for number in OLDEST_SERVER)
             raise SchemaError(
                 f"{self.spec.name} is Qdrant {version}; syncer needs {oldest} or newer",
-                hint="Older servers forget what a collection says of itself. Upgrade the server.",
+                hint="Older servers forget what a collection says of itself. Upgrade the server; "
+                "if it only tells a wrong number, set target.allow_old_server = true.",
             )
+        return version
+
+    def check_rest(self) -> None:
+        """See that REST answers, beside gRPC where that is used; raise TargetError if not."""
+        if self.local:
+            return
+        with self.translated("asking over REST"):
+            self.client.http.service_api.root()
 
 
 def connect(spec: TargetSpec, *, to_write: bool = True) -> Connection:
@@ -118,15 +155,21 @@ def _connect_server(spec: TargetSpec) -> Connection:
     if spec.url is None:
         raise TargetError("no URL of a Qdrant server is given")
     parts = urlsplit(spec.url)
-    client = QdrantClient(
-        url=f"{parts.scheme}://{_host(spec.url)}",
-        port=_port(spec.url),
-        prefix=parts.path.strip("/") or None,
-        api_key=spec.api_key,
-        prefer_grpc=spec.grpc,
-        timeout=int(max(1, spec.timeout)),
-        check_compatibility=False,
-    )
+    verify = transport.trust(spec.ca, spec.client_cert, spec.client_key)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of a key over http: the settings decide
+        client = QdrantClient(
+            url=f"{parts.scheme}://{_host(spec.url)}",
+            port=_port(spec.url),
+            prefix=parts.path.strip("/") or None,
+            api_key=spec.api_key,
+            prefer_grpc=spec.grpc,
+            grpc_port=spec.grpc_port,
+            timeout=math.ceil(spec.timeout),
+            check_compatibility=False,
+            verify=verify,
+        )
+    client.http.client.add_middleware(transport.Careful(spec.batch_bytes))
     return Connection(client, spec, ExitStack())
 
 

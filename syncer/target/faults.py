@@ -6,6 +6,7 @@ import json
 import pickle
 import re
 import sqlite3
+import ssl
 
 import grpc
 import httpx
@@ -13,7 +14,14 @@ import pydantic
 from qdrant_client.common.client_exceptions import QdrantException, ResourceExhaustedResponse
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
-from syncer.errors import TargetError, TargetUnavailableError
+from syncer.errors import (
+    IdentityError,
+    RejectedError,
+    SchemaError,
+    SyncerError,
+    TargetError,
+    TargetUnavailableError,
+)
 
 CLIENT_ERRORS = (
     UnexpectedResponse,
@@ -41,7 +49,9 @@ FOLDER_ERRORS = (
 )
 """Everything that a damaged or forbidden local folder may raise when it is opened."""
 
+_NOT_FOUND, _CONTENT_TOO_LARGE = 404, 413
 _RETRIED_STATUS = frozenset({408, 429, 500, 502, 503, 504})
+_REFUSING_STATUS = frozenset({400, _CONTENT_TOO_LARGE, 422})
 _RETRIED_CODES = frozenset(
     {
         grpc.StatusCode.UNAVAILABLE,
@@ -49,35 +59,66 @@ _RETRIED_CODES = frozenset(
         grpc.StatusCode.RESOURCE_EXHAUSTED,
         grpc.StatusCode.INTERNAL,
         grpc.StatusCode.ABORTED,
+        grpc.StatusCode.UNKNOWN,
     }
 )
 _LONGEST = 300  # characters of a server's answer that go into a message
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')  # a server that cannot parse a value quotes it
+_UNINDEXED = re.compile(r'Index required but not found for "([\w.\[\]-]{1,100})"')
+_NO_COLLECTION = re.compile(r"Collection \S+ (?:not found|does\s?n[o']t exist)")
+_NO_SPACE = re.compile(r"no space left|disk (?:is )?full|available disk space", re.IGNORECASE)
+_TOO_LARGE = re.compile(r"larger than allowed|too large", re.IGNORECASE)
 _RUNNING = "Is Qdrant running, and is target.url right? Nothing is lost; run again."
+_SHOULD_BE_QDRANT = "Something else may answer there: check host, port and path of target.url."
+_UNTRUSTED = (
+    "Check whether target.url should begin with http or https, and, where the server has a "
+    "certificate of your own, target.ca_file."
+)
 _HINTS = {
     401: "The server wants an API key: set target.api_key_file or SYNCER_TARGET__API_KEY.",
     403: "The API key has no right to do this: syncer needs to read, write and manage its "
     "collection.",
     404: "The collection or the server's path is not there; see `syncer doctor`.",
 }
+_GRPC_STATUS = {
+    grpc.StatusCode.UNAUTHENTICATED: 401,
+    grpc.StatusCode.PERMISSION_DENIED: 403,
+    grpc.StatusCode.NOT_FOUND: _NOT_FOUND,
+    grpc.StatusCode.INVALID_ARGUMENT: 400,
+}
 
 
-def translate(error: Exception, what: str, secret: str | None = None) -> TargetError:
+def translate(error: Exception, what: str, secret: str | None = None) -> SyncerError:
     """Return what an error of the client means; whether it may be tried again is in its class."""
     if isinstance(error, UnexpectedResponse):
-        status = error.status_code or 0
-        message = f"{what} failed: HTTP {status}: {_said(error.content, secret)}"
-        if status in _RETRIED_STATUS:
-            return TargetUnavailableError(message)
-        return TargetError(message, hint=_HINTS.get(status))
+        return _translate_answer(error, what, secret)
     if isinstance(error, grpc.RpcError):
         return _translate_grpc(error, what, secret)
     source = error.source if isinstance(error, ResponseHandlingException) else error
-    if isinstance(source, ResourceExhaustedResponse):
-        return TargetUnavailableError(f"{what} failed: the server asks to wait")
-    if isinstance(source, (httpx.HTTPError, ConnectionError, TimeoutError)):
-        return TargetUnavailableError(f"{what} failed: {reason(source, secret)}", hint=_RUNNING)
-    return TargetError(f"{what} failed: {reason(source, secret)}")
+    return _translate_failure(source, what, secret)
+
+
+def _translate_failure(error: Exception, what: str, secret: str | None) -> SyncerError:
+    """Return what it means that there was no answer, or none that could be read."""
+    message = f"{what} failed: {reason(error, secret)}"
+    if isinstance(error, ResourceExhaustedResponse):
+        asked = float(error.retry_after_s)
+        return TargetUnavailableError(
+            f"{what} failed: the server asks to wait {asked:.0f} s", retry_after=asked
+        )
+    if isinstance(error, json.JSONDecodeError):
+        return TargetUnavailableError(
+            f"{what} failed: the answer is no JSON, so it is none of Qdrant's",
+            hint=_SHOULD_BE_QDRANT,
+        )
+    if isinstance(error, ValueError) and not isinstance(error, pydantic.ValidationError):
+        return _translate_refusal(400, str(error), message)  # local mode's
+    if _is_of_tls(error):
+        return TargetError(message, hint=_UNTRUSTED)
+    if isinstance(error, (httpx.HTTPError, ConnectionError, TimeoutError)):
+        return TargetUnavailableError(message, hint=_RUNNING)
+    unreadable = isinstance(error, pydantic.ValidationError)
+    return TargetError(message, hint=_SHOULD_BE_QDRANT if unreadable else None)
 
 
 def reason(error: Exception, secret: str | None = None) -> str:
@@ -90,24 +131,74 @@ def reason(error: Exception, secret: str | None = None) -> str:
     return f"{type(error).__name__}: {words}" if words else type(error).__name__
 
 
-def _translate_grpc(error: grpc.RpcError, what: str, secret: str | None) -> TargetError:
+def _translate_answer(error: UnexpectedResponse, what: str, secret: str | None) -> SyncerError:
+    status = error.status_code or 0
+    said = _said(error.content)
+    shown = (
+        f"{len(error.content)} bytes that are no answer of Qdrant's"
+        if said is None
+        else _without_secrets(said, secret)
+    )
+    message = f"{what} failed: HTTP {status}: {shown}"
+    if said is not None and _NO_SPACE.search(said):
+        return TargetError(message, hint="Make room on the server's disk. Nothing is lost.")
+    if status in _RETRIED_STATUS:
+        asked = str(error.headers.get("retry-after", ""))
+        return TargetUnavailableError(
+            message, hint=_RUNNING, retry_after=float(asked) if asked.isdecimal() else 0.0
+        )
+    return _translate_refusal(status, said, message)
+
+
+def _translate_refusal(status: int, said: str | None, message: str) -> SyncerError:
+    """Return what it means that the server understood and will not; `said` if it is Qdrant's."""
+    if said is not None and (key := _UNINDEXED.search(said)):
+        return SchemaError(
+            f"{message} The payload key without an index is {key[1]}",
+            hint="The collection is in strict mode. Add the key to target.payload_indexes; the "
+            "next run makes the index.",
+        )
+    if said is not None and _NO_COLLECTION.search(said):
+        return IdentityError(
+            message,
+            hint="It was there before. If it is gone for good, `syncer once --start-over` builds "
+            "a new one from SQLite.",
+        )
+    if status in _REFUSING_STATUS:
+        rejected = RejectedError(message)
+        rejected.too_large = status == _CONTENT_TOO_LARGE or bool(_TOO_LARGE.search(said or ""))
+        return rejected
+    return TargetError(message, hint=_HINTS.get(status))
+
+
+def _translate_grpc(error: grpc.RpcError, what: str, secret: str | None) -> SyncerError:
     code = error.code() if hasattr(error, "code") else None
-    details = error.details() if hasattr(error, "details") else str(error)
+    details = str(error.details() if hasattr(error, "details") else error)
     name = code.name if code is not None else "unknown"
-    message = f"{what} failed: gRPC {name}: {_without_secrets(str(details), secret)}"
+    message = f"{what} failed: gRPC {name}: {_without_secrets(details, secret)}"
+    if _NO_SPACE.search(details):
+        return TargetError(message, hint="Make room on the server's disk. Nothing is lost.")
     if code in _RETRIED_CODES:
-        return TargetUnavailableError(message, hint=_RUNNING)
-    return TargetError(message)
+        return TargetUnavailableError(message, hint=f"{_RUNNING} gRPC has target.grpc_port.")
+    return _translate_refusal(_GRPC_STATUS.get(code, 0) if code else 0, details, message)
 
 
-def _said(body: bytes, secret: str | None) -> str:
-    """Return the error that Qdrant's JSON names; nothing of any other body."""
+def _is_of_tls(error: BaseException | None) -> bool:
+    """Say whether it failed for want of TLS, or of trust."""
+    while error is not None:
+        if isinstance(error, ssl.SSLError):
+            return not isinstance(error, (ssl.SSLZeroReturnError, ssl.SSLEOFError))
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _said(body: bytes) -> str | None:
+    """Return the error that Qdrant's JSON names, None for any other body."""
     try:
         status = json.loads(body)["status"]
-        said = status["error"] if isinstance(status, dict) else status
+        return str(status["error"] if isinstance(status, dict) else status)
     except (ValueError, KeyError, TypeError):
-        return f"{len(body)} bytes that are no answer of Qdrant's"
-    return _without_secrets(str(said), secret)
+        return None
 
 
 def _without_secrets(text: str, secret: str | None) -> str:

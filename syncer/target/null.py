@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from syncer.keys import Key, PointId
-from syncer.model import Held, Point
+from syncer.model import Held, Point, Reason
 
 
 class NullTarget:
@@ -31,15 +31,22 @@ class NullTarget:
         """Keep the token, the only thing that is kept."""
         self._token = token
 
-    def upsert(self, points: Sequence[Point]) -> None:
+    def batches(self, points: Sequence[Point]) -> Iterator[Sequence[Point]]:
+        """Yield all points at once, if there are any."""
+        if points:
+            yield points
+
+    def upsert(self, points: Sequence[Point]) -> dict[PointId, tuple[Reason, str]]:
         """Count the points."""
         self.written += len(points)
+        return {}
 
     def open_rows(self, held: Sequence[Point], new: Sequence[Point]) -> None:
         """Do nothing."""
 
-    def overwrite(self, points: Sequence[Point]) -> None:
+    def overwrite(self, points: Sequence[Point]) -> dict[PointId, tuple[Reason, str]]:  # noqa: ARG002
         """Do nothing."""
+        return {}
 
     def delete(self, ids: Sequence[PointId]) -> None:
         """Do nothing."""

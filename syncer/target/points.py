@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
 
 from qdrant_client import models
 
-from syncer.errors import TargetError, TargetUnavailableError
-from syncer.keys import Key, PointId, canonical_json
-from syncer.model import SYNC_KEY, Held, Point, Vector
+from syncer.errors import RejectedError, TargetError, TargetUnavailableError
+from syncer.keys import Key, PointId
+from syncer.model import SYNC_KEY, Held, Point, Reason, SparseVector, Vector
+from syncer.target.batches import cut, numbers, size_at_most, unfit
 from syncer.target.collection import TOKEN, Catalog
 from syncer.target.connection import Connection
+from syncer.target.halving import Halving
+from syncer.target.local import one_transaction
+from syncer.target.pace import Pace
 
 _LOOK_UP = 1000  # ids a request; an answer is some 200 bytes each
-_BYTES_A_NUMBER = 22  # a float32 as JSON: sign, up to 17 digits, point, exponent, comma
-_BYTES_A_POINT = 120  # id, names and braces
+_DELETE_TRIES = 3  # a refusal may come although half was done, and pass
 
 
 class GenerationTarget:
@@ -25,6 +30,9 @@ class GenerationTarget:
         self._client = connection.client
         self._generation = generation
         self._spec = connection.spec
+        self._pace = Pace()
+        self.deleted = 0
+        """How many points were asked to be deleted, there or not."""
 
     def count(self) -> int:
         """Return the exact number of points."""
@@ -56,53 +64,30 @@ class GenerationTarget:
         with self._connection.translated(f"writing the token of {self._generation}"):
             self._client.update_collection(self._generation, metadata={TOKEN: token})
 
-    def upsert(self, points: Sequence[Point]) -> None:
-        """Write whole points in their order."""
-        for batch in self._batches(points):
-            structs = [
-                models.PointStruct(
-                    id=point.id,
-                    payload=dict(point.payload),
-                    vector={name: numbers(vector) for name, vector in point.vectors.items()},
-                )
-                for point in batch
-            ]
-            with self._connection.translated(f"writing to {self._generation}"):
-                self._confirm(self._client.upsert(self._generation, points=structs, wait=True))
+    def batches(self, points: Sequence[Point]) -> Iterator[Sequence[Point]]:
+        """Cut points into what a request takes, by the settings and by the collection's own."""
+        sizes = {point.id: size_at_most(point) for point in points}
+        yield from cut(points, self._most_points, self._spec.batch_bytes, sizes)
+
+    def upsert(self, points: Sequence[Point]) -> dict[PointId, tuple[Reason, str]]:
+        """Write whole points in their order; return those that are refused."""
+        return self._write(points, self._put)
 
     def open_rows(self, held: Sequence[Point], new: Sequence[Point]) -> None:
-        """Write the commit records of rows that are being written."""
-        operations: list[models.UpdateOperation] = [
-            models.SetPayloadOperation(
-                set_payload=models.SetPayload(payload=dict(point.payload), points=[point.id])
-            )
-            for point in held
-        ]
-        self._update(operations)
-        self.upsert(new)
+        """Write the commit records of rows that are being written; raise if one is refused."""
+        refused = self._write(held, self._put_records) | self._write(new, self._put)
+        for _, why in refused.values():
+            raise RejectedError(f"a row of {self._generation} cannot be opened: {why}")
 
-    def overwrite(self, points: Sequence[Point]) -> None:
-        """Replace the payloads of points and leave their vectors alone."""
-        for batch in self._batches(points):
-            self._update(
-                [
-                    models.OverwritePayloadOperation(
-                        overwrite_payload=models.SetPayload(
-                            payload=dict(point.payload), points=[point.id]
-                        )
-                    )
-                    for point in batch
-                ]
-            )
+    def overwrite(self, points: Sequence[Point]) -> dict[PointId, tuple[Reason, str]]:
+        """Replace the payloads of points and leave their vectors alone; return those refused."""
+        return self._write(points, self._put_payloads)
 
     def delete(self, ids: Sequence[PointId]) -> None:
         """Delete points by id."""
+        self.deleted += len(ids)
         for start in range(0, len(ids), _LOOK_UP):
-            selector = models.PointIdsList(points=list(ids[start : start + _LOOK_UP]))
-            with self._connection.translated(f"deleting from {self._generation}"):
-                self._confirm(
-                    self._client.delete(self._generation, points_selector=selector, wait=True)
-                )
+            self._delete(list(ids[start : start + _LOOK_UP]))
 
     def row_pages(self) -> Iterator[list[str]]:
         """Yield, in pages, the keys as JSON of all rows that have a point."""
@@ -111,65 +96,148 @@ class GenerationTarget:
             with self._connection.translated(f"reading points of {self._generation}"):
                 records, following = self._client.scroll(
                     self._generation,
-                    limit=_LOOK_UP,
+                    limit=self._page,
                     offset=offset,
                     with_payload=[SYNC_KEY],
                     with_vectors=False,
                 )
             rows = {_held(record.payload or {}).row for record in records}
             yield sorted(row for row in rows if row is not None)
-            if following is None or following == offset:
+            if following is None:
                 return
+            if following == offset:
+                raise TargetError(
+                    f"{self._generation}: the server gives the same page of points again and again",
+                    hint="Not all points could be read, so nothing was decided by them. See the "
+                    "server's log.",
+                )
             offset = following
 
-    def _update(self, operations: Sequence[models.UpdateOperation]) -> None:
-        for start in range(0, len(operations), self._spec.batch_points):
-            batch = operations[start : start + self._spec.batch_points]
-            with self._connection.translated(f"writing payloads to {self._generation}"):
-                for result in self._client.batch_update_points(
-                    self._generation, update_operations=list(batch), wait=True
-                ):
-                    self._confirm(result)
+    def _write(
+        self, points: Sequence[Point], put: Callable[[Sequence[Point]], None]
+    ) -> dict[PointId, tuple[Reason, str]]:
+        """Write points by `put`; return those that no Qdrant takes, or that this one refuses.
 
-    def _confirm(self, result: models.UpdateResult) -> None:
-        if result.status == models.UpdateStatus.COMPLETED:
-            return
-        message = f"{self._generation}: the server answered {result.status.value}, not completed"
-        if result.status == models.UpdateStatus.WAIT_TIMEOUT:
-            raise TargetUnavailableError(message)
-        raise TargetError(
-            message,
-            hint="Only `completed` lets the position move. Nothing is lost; run again, and look "
-            "at the server's log if it stays so.",
+        A refusal is believed only while the collection is as it describes itself.
+        """
+        newest = {point.id: point for point in points}
+        sizes = {point.id: size_at_most(point) for point in newest.values()}
+        most = self._spec.batch_bytes
+        refused = {
+            point.id: why
+            for point in newest.values()
+            if (why := unfit(point, sizes[point.id], most)) is not None
+        }
+        fit = [point for point in newest.values() if point.id not in refused]
+        halving = Halving(put)
+        for batch in cut(fit, self._pace.bound(self._most_points), most, sizes):
+            try:
+                halving.write(batch)
+            except TargetUnavailableError as error:
+                if not error.retry_after:  # a server that says when to come again is there
+                    self._pace.unanswered(len(batch))
+                raise
+            self._pace.answered(self._most_points)
+        if halving.refused:
+            Catalog(self._connection).describe(self._generation)
+        return refused | halving.refused
+
+    def _put(self, points: Sequence[Point]) -> None:
+        structs = [
+            models.PointStruct(
+                id=point.id,
+                payload=dict(point.payload),
+                vector={name: as_client(vector) for name, vector in point.vectors.items()},
+            )
+            for point in points
+        ]
+        with self._writing(f"writing to {self._generation}"):
+            self._confirm(self._client.upsert(self._generation, points=structs, wait=True))
+
+    def _put_records(self, points: Sequence[Point]) -> None:
+        self._update(
+            [
+                models.SetPayloadOperation(
+                    set_payload=models.SetPayload(payload=dict(point.payload), points=[point.id])
+                )
+                for point in points
+            ]
         )
 
-    def _batches(self, points: Sequence[Point]) -> Iterator[list[Point]]:
-        """Cut `points` so that no batch passes the bounds by number or by serialised bytes."""
-        batch: list[Point] = []
-        size = 0
-        for point in points:
-            added = _serialised_size(point)
-            if batch and (
-                len(batch) >= self._spec.batch_points or size + added > self._spec.batch_bytes
+    def _put_payloads(self, points: Sequence[Point]) -> None:
+        self._update(
+            [
+                models.OverwritePayloadOperation(
+                    overwrite_payload=models.SetPayload(
+                        payload=dict(point.payload), points=[point.id]
+                    )
+                )
+                for point in points
+            ]
+        )
+
+    def _update(self, operations: Sequence[models.UpdateOperation]) -> None:
+        with self._writing(f"writing payloads to {self._generation}"):
+            for result in self._client.batch_update_points(
+                self._generation, update_operations=operations, wait=True
             ):
-                yield batch
-                batch, size = [], 0
-            batch.append(point)
-            size += added
-        if batch:
-            yield batch
+                self._confirm(result)
+
+    def _delete(self, ids: Sequence[PointId]) -> None:
+        """Delete points; an answer that refuses it is not believed at once."""
+        selector = models.PointIdsList(points=list(ids))
+        for left in reversed(range(_DELETE_TRIES)):
+            try:
+                with self._writing(f"deleting from {self._generation}"):
+                    self._confirm(
+                        self._client.delete(self._generation, points_selector=selector, wait=True)
+                    )
+            except RejectedError:
+                if not left:
+                    raise
+            else:
+                return
+
+    @contextmanager
+    def _writing(self, what: str) -> Iterator[None]:
+        """Translate errors; what the block writes to local mode reaches the disk together."""
+        with self._connection.translated(what), one_transaction(self._client, self._generation):
+            yield
+
+    def _confirm(self, result: models.UpdateResult) -> None:
+        """Raise TargetUnavailableError unless the write is done, not only taken."""
+        if result.status != models.UpdateStatus.COMPLETED:
+            raise TargetUnavailableError(
+                f"{self._generation}: the server answered {result.status.value}, not completed",
+                hint="Only `completed` lets the position move. Nothing is lost; run again, and "
+                "look at the server's log if it stays so.",
+            )
+
+    @cached_property
+    def _strict(self) -> models.StrictModeConfigOutput | None:
+        """What the collection's strict mode says, None where it is off."""
+        if self._connection.local:
+            return None
+        with self._connection.translated(f"reading {self._generation}"):
+            strict = self._client.get_collection(self._generation).config.strict_mode_config
+        return strict if strict is not None and strict.enabled else None
+
+    @property
+    def _most_points(self) -> int:
+        allowed = self._strict.upsert_max_batchsize if self._strict else None
+        return min(self._spec.batch_points, allowed or self._spec.batch_points)
+
+    @property
+    def _page(self) -> int:
+        allowed = self._strict.max_query_limit if self._strict else None
+        return min(_LOOK_UP, allowed or _LOOK_UP)
 
 
-def _serialised_size(point: Point) -> int:
-    numbers = sum(len(vector) for vector in point.vectors.values())
-    payload = len(canonical_json(point.payload).encode())
-    return payload + numbers * _BYTES_A_NUMBER + _BYTES_A_POINT
-
-
-def numbers(vector: Vector) -> list[float]:
+def as_client(vector: Vector | SparseVector) -> list[float] | models.SparseVector:
     """Return a vector as the client takes it."""
-    listed = getattr(vector, "tolist", None)  # numpy's rows convert themselves, and much faster
-    return listed() if listed is not None else list(vector)
+    if isinstance(vector, SparseVector):
+        return models.SparseVector(indices=list(vector.indices), values=list(vector.values))
+    return numbers(vector)
 
 
 def _held(payload: Mapping[str, object]) -> Held:

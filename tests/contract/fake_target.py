@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from uuid import UUID
 
 from syncer.keys import Key, PointId
-from syncer.model import SYNC_KEY, Held, Point
+from syncer.model import SYNC_KEY, Held, Point, Reason
 
 
 class FakeTarget:
@@ -35,9 +36,16 @@ class FakeTarget:
         """Keep the token."""
         self._token = token
 
-    def upsert(self, points: Sequence[Point]) -> None:
+    def batches(self, points: Sequence[Point]) -> Iterator[Sequence[Point]]:
+        """Yield seven points at a time."""
+        for start in range(0, len(points), 7):
+            yield points[start : start + 7]
+
+    def upsert(self, points: Sequence[Point]) -> dict[PointId, tuple[Reason, str]]:
         """Replace whole points."""
-        self.points |= {point.id: point for point in points}
+        refused = _refused(points)
+        self.points |= {point.id: point for point in points if point.id not in refused}
+        return refused
 
     def open_rows(self, held: Sequence[Point], new: Sequence[Point]) -> None:
         """Merge payloads of points that are there, write the others bare."""
@@ -46,11 +54,14 @@ class FakeTarget:
             self.points[point.id] = Point(point.id, {**old.payload, **point.payload}, old.vectors)
         self.upsert(new)
 
-    def overwrite(self, points: Sequence[Point]) -> None:
+    def overwrite(self, points: Sequence[Point]) -> dict[PointId, tuple[Reason, str]]:
         """Replace payloads."""
+        refused = _refused(points)
         for point in points:
-            vectors = self.points[point.id].vectors
-            self.points[point.id] = Point(point.id, point.payload, vectors)
+            if point.id not in refused:
+                vectors = self.points[point.id].vectors
+                self.points[point.id] = Point(point.id, point.payload, vectors)
+        return refused
 
     def delete(self, ids: Sequence[PointId]) -> None:
         """Drop points."""
@@ -62,6 +73,22 @@ class FakeTarget:
         rows = [_held(point).row for _, point in sorted(self.points.items(), key=str)]
         for start in range(0, len(rows), 7):
             yield [row for row in rows[start : start + 7] if row is not None]
+
+
+def _refused(points: Sequence[Point]) -> dict[PointId, tuple[Reason, str]]:
+    """Refuse what no Qdrant takes."""
+    return {
+        point.id: (Reason.REFUSED, "its id is no id") for point in points if not _is_id(point.id)
+    }
+
+
+def _is_id(identifier: PointId) -> bool:
+    if isinstance(identifier, int):
+        return 0 <= identifier < 2**64
+    try:
+        return bool(UUID(identifier))
+    except ValueError:
+        return False
 
 
 def _held(point: Point) -> Held:

@@ -1,123 +1,36 @@
-"""What every target does: the fake in a dictionary, local mode, and a server by QDRANT_URL."""
+"""What every target does: the fake in a dictionary, local mode, the test server, a real server."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 import pytest
-from contract.fake_target import FakeTarget
+from contract import targets
+from contract.targets import Kind
 
 from syncer.keys import PointId
-from syncer.model import SYNC_KEY, Description, Held, Point, Recipe, Vector
-from syncer.ports import Target
-from syncer.target import (
-    Catalog,
-    Connection,
-    GenerationTarget,
-    TargetSpec,
-    connect,
-    generation_name,
-)
+from syncer.model import SYNC_KEY, Held, Point, Reason, SparseVector, Vector
 
-RECIPE = Recipe("v", 2, {"provider": "test"}, {"normaliser": 1})
-URL = os.environ.get("QDRANT_URL")
+RUNS_ON = {
+    "fake": "a dictionary",
+    "local": "local mode in ",
+    "http": "Qdrant 1.20.0 at http://127.0.0.1:",
+    "server": "Qdrant ",
+}
 
 
-class Kind(Protocol):
-    """A target under test, and a way to look into it without it."""
-
-    name: str
-
-    @property
-    def target(self) -> Target:
-        """Return the target under test."""
-
-    def peek(self, identifier: PointId) -> tuple[dict[str, object], dict[str, list[float]]] | None:
-        """Return payload and vectors of a point."""
-
-    def count(self) -> int:
-        """Return the number of points."""
-
-
-class Fake:
-    """The dictionary."""
-
-    name = "fake"
-
-    def __init__(self) -> None:
-        self.target = FakeTarget()
-
-    def peek(self, identifier: PointId) -> tuple[dict[str, object], dict[str, list[float]]] | None:
-        """Look into the dictionary."""
-        point = self.target.points.get(identifier)
-        if point is None:
-            return None
-        return dict(point.payload), {name: list(v) for name, v in point.vectors.items()}
-
-    def count(self) -> int:
-        """Count the dictionary."""
-        return self.target.count()
-
-
-class Qdrant:
-    """A generation in local mode or on a server."""
-
-    def __init__(self, name: str, connection: Connection, alias: str) -> None:
-        self.name = name
-        self._connection = connection
-        self._generation = generation_name(alias, datetime.now(UTC))
-        description = Description(RECIPE, "source", "t", "mapping")
-        Catalog(connection).create(self._generation, alias, description, ["_sync.row"])
-        self.target = GenerationTarget(connection, self._generation)
-
-    def peek(self, identifier: PointId) -> tuple[dict[str, object], dict[str, list[float]]] | None:
-        """Ask the client."""
-        records = self._connection.client.retrieve(
-            self._generation, [identifier], with_payload=True, with_vectors=True
-        )
-        if not records:
-            return None
-        return records[0].payload or {}, records[0].vector  # type: ignore[return-value]
-
-    def count(self) -> int:
-        """Count exactly."""
-        return self.target.count()
-
-    def drop(self) -> None:
-        """Leave nothing behind on a server."""
-        self._connection.client.delete_collection(self._generation)
-
-
-KINDS = ["fake", "local"] + (["server"] if URL else [])
-
-
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=targets.NAMES)
 def kind(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kind]:
-    """Each target that can be had here."""
-    if request.param == "fake":
-        yield Fake()
-        return
-    local = request.param == "local"
-    key = os.environ.get("QDRANT_API_KEY")
-    spec = TargetSpec(
-        path=tmp_path / "qdrant" if local else None, url=None if local else URL, api_key=key
-    )
-    with connect(spec) as connection:
-        assert connection.local == local
-        found = Qdrant(request.param, connection, "syncer-contract-test")
+    """Each target that can be had here; which it is, is printed."""
+    with targets.made(request.param, tmp_path) as found:
+        where = found.runs_on()
+        print(f"{request.node.name} runs on {where}")  # noqa: T201 - asked for
+        assert f"[{found.name}" in request.node.name
+        assert where.startswith(RUNS_ON[found.name])
+        assert (targets.URL is not None and targets.URL in where) == (found.name == "server")
         yield found
-        found.drop()
-
-
-@pytest.fixture(autouse=True)
-def _says_which_target_it_ran_on(kind: Kind, request: pytest.FixtureRequest) -> None:
-    assert f"[{kind.name}" in request.node.name
-    expected = FakeTarget if kind.name == "fake" else GenerationTarget
-    assert isinstance(kind.target, expected)
 
 
 def whole(
@@ -197,6 +110,77 @@ def test_deleting_takes_points_away_and_does_not_mind_missing_ones(kind: Kind) -
     assert kind.count() == 1
 
 
+def test_of_two_points_with_one_id_the_later_one_counts(kind: Kind) -> None:
+    kind.target.upsert([whole(1, "old"), whole(2), whole(1, "new")])
+    found = kind.peek(1)
+    assert found is not None
+    assert (found[0]["document"], kind.count()) == ("new", 2)
+
+
+def test_points_that_nobody_takes_are_returned_and_the_others_written(kind: Kind) -> None:
+    refused = kind.target.upsert([whole(-1), whole(1), whole("no uuid"), whole(2**64 - 1)])
+    assert {key: reason for key, (reason, _) in refused.items()} == {
+        -1: Reason.REFUSED,
+        "no uuid": Reason.REFUSED,
+    }
+    assert kind.count() == 2
+    assert kind.target.overwrite([whole(1, "y")]) == {}
+
+
+def test_what_is_taken_returns_nothing(kind: Kind) -> None:
+    assert kind.target.upsert([whole(1), whole(2)]) == {}
+    assert kind.target.overwrite([whole(2)]) == {}
+
+
+def test_batches_hold_every_point_once_and_in_order(kind: Kind) -> None:
+    points = [whole(number) for number in range(600)]
+    batches = list(kind.target.batches(points))
+    assert [point for batch in batches for point in batch] == points
+    assert len(batches) > 1
+    assert list(kind.target.batches([])) == []
+
+
+def test_the_rows_come_in_pages_each_at_least_once(
+    kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("syncer.target.points._LOOK_UP", 20)
+    points = []
+    for number in range(50):
+        point = whole(number)
+        record = {**point.payload[SYNC_KEY], "row": str(number // 2)}  # type: ignore[dict-item]
+        points.append(replace(point, payload={**point.payload, SYNC_KEY: record}))
+    kind.target.upsert([*points, Point(200, {"document": "foreign"}, {"v": (1.0, 0.0)})])
+    pages = list(kind.target.row_pages())
+    assert len(pages) > 1
+    assert {row for page in pages for row in page} == {str(number) for number in range(25)}
+
+
+def test_numbers_and_odd_texts_in_a_payload_come_back_as_they_were(kind: Kind) -> None:
+    values = {
+        "int": 2**63 - 1,
+        "low": -(2**63),
+        "float": 0.1,
+        "none": None,
+        "nul": "a\0b",
+        "\u4f60": [1, {}],
+    }
+    kind.target.upsert([replace(whole(1), payload={**whole(1).payload, "metadata": values})])
+    found = kind.peek(1)
+    assert found is not None
+    assert found[0]["metadata"] == values
+
+
+def test_every_write_may_be_repeated(kind: Kind) -> None:
+    for _ in range(2):
+        kind.target.upsert([whole(1), whole(2)])
+        kind.target.overwrite([whole(2, "y")])
+        kind.target.open_rows([opened(1, 2)], [opened(3, 2)])
+    for _ in range(2):
+        kind.target.delete([2, 3])
+    assert kind.count() == 1
+    assert kind.target.look_up({1: (1,)}) == {(1,): Held("1", "", "", 2)}
+
+
 def test_writing_nothing_is_no_error(kind: Kind) -> None:
     kind.target.upsert([])
     kind.target.open_rows([], [])
@@ -213,8 +197,29 @@ def test_the_token_is_the_last_that_was_written(kind: Kind) -> None:
     assert kind.target.token() == "b"
 
 
-def test_a_thousand_points_arrive_in_batches(kind: Kind) -> None:
-    kind.target.upsert([whole(number) for number in range(1000)])
-    assert kind.count() == 1000
-    ids: dict[PointId, tuple[int]] = {number: (number,) for number in range(1500)}
-    assert len(kind.target.look_up(ids)) == 1000
+def test_more_points_than_a_batch_has_all_arrive(kind: Kind) -> None:
+    assert kind.target.upsert([whole(number) for number in range(300)]) == {}
+    assert kind.count() == 300
+    ids: dict[PointId, tuple[int]] = {number: (number,) for number in range(400)}
+    assert len(kind.target.look_up(ids)) == 300
+
+
+def test_a_point_has_its_sparse_vector_beside_the_dense_one(kind: Kind) -> None:
+    sparse = SparseVector((3, 4_294_967_295), (0.5, 1.25))
+    plain = whole(1)
+    kind.target.upsert([replace(plain, vectors={**plain.vectors, "bm25": sparse}), whole(2)])
+    found, other = kind.peek(1), kind.peek(2)
+    assert found is not None
+    assert found[1]["bm25"] == [3, 4_294_967_295, 0.5, 1.25]
+    assert found[1]["v"] == pytest.approx([0.6, 0.8])
+    assert other is not None
+    assert set(other[1]) == {"v"}
+
+
+def test_a_payload_that_is_overwritten_leaves_the_sparse_vector_alone(kind: Kind) -> None:
+    point = replace(whole(1), vectors={"v": (0.6, 0.8), "bm25": SparseVector((7,), (1.0,))})
+    kind.target.upsert([point])
+    kind.target.overwrite([replace(whole(1, text="y"), vectors={})])
+    found = kind.peek(1)
+    assert found is not None
+    assert (found[0]["document"], found[1]["bm25"]) == ("y", [7, 1.0])
