@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 MIN_CHARACTERS = 100  # leaves a mean of 80 to 90 WordPiece tokens, a median of 60, a long tail
-_SKIPPED = {"site-packages", "dist-packages", "test", "tests", "idlelib", "lib2to3", "turtledemo"}
+SKIPPED = {"site-packages", "dist-packages", "test", "tests", "idlelib", "lib2to3", "turtledemo"}
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -38,7 +38,7 @@ def read_jsonl(path: Path, count: int) -> list[str]:
 def _all_docstrings() -> Iterator[str]:
     root = Path(sysconfig.get_path("stdlib"))
     for path in sorted(root.rglob("*.py")):
-        if _SKIPPED.isdisjoint(path.relative_to(root).parts):
+        if SKIPPED.isdisjoint(path.relative_to(root).parts):
             yield from _docstrings_of(path)
 
 
