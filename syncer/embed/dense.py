@@ -14,7 +14,7 @@ from syncer.embed.catalogue import TOKENIZER_FILE, find_entry
 from syncer.embed.checks import Rows, as_rows, as_vectors
 from syncer.embed.fingerprints import HASH_BOOK, file_hashes
 from syncer.embed.halving import by_halving
-from syncer.embed.loading import INFERENCE_ERRORS, MODEL_ERRORS, load, mixes_batches
+from syncer.embed.loading import INFERENCE_ERRORS, MODEL_ERRORS, check_devices, load, mixes_batches
 from syncer.embed.packing import Batch, Distinct, distinct, pack, shared_budget
 from syncer.embed.tokens import TokenCounter
 from syncer.errors import EmbedderError, EmbedderStuckError, SettingsError
@@ -67,6 +67,7 @@ class FastEmbedEmbedder:
         model that is not there, is damaged, or gives no usable vector.
         """
         _check_bounds(spec)
+        check_devices(spec.devices)
         entry = find_entry(spec.model)
         model, folder = load(spec, entry)
         counter = TokenCounter(model.model.tokenizer)  # type: ignore[attr-defined] # all have one

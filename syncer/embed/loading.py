@@ -20,7 +20,7 @@ from syncer.embed import canary
 from syncer.embed.catalogue import TOKENIZER_FILE, Entry
 from syncer.embed.folders import ModelFolder, Origin, fetch, locate
 from syncer.embed.spec import EmbedSpec
-from syncer.errors import EmbedderError
+from syncer.errors import EmbedderError, SettingsError
 
 # onnxruntime's exceptions have no base class of their own.
 MODEL_ERRORS: tuple[type[Exception], ...] = (
@@ -68,6 +68,17 @@ def load(spec: EmbedSpec, entry: Entry) -> tuple[TextEmbedding, ModelFolder]:
             raise
     folder = fetch(spec.models_dir, entry, again=True)
     return _open(folder, entry, spec.devices), folder
+
+
+def check_devices(devices: Sequence[str]) -> None:
+    """Raise SettingsError for an execution provider that this onnxruntime does not have."""
+    known = onnx.get_available_providers()
+    if unknown := [name for name in devices if name not in known]:
+        raise SettingsError(
+            f"embed.devices names {', '.join(unknown)}, which this onnxruntime does not have; "
+            f"there is {', '.join(known)}",
+            hint="Install the onnxruntime for that device, or leave embed.devices out.",
+        )
 
 
 def mixes_batches(weights: Path) -> bool:

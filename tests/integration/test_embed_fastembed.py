@@ -282,8 +282,9 @@ def test_the_devices_in_the_settings_are_those_that_are_asked_for(spec: EmbedSpe
     embedder = load(replace(spec, devices=("CPUExecutionProvider",), threads=3))
     assert len(embedder.embed(["a boat"]).vectors[0]) == 384
     embedder.close()
-    with pytest.raises(EmbedderError, match="NoSuchExecutionProvider"):
+    with pytest.raises(SettingsError, match="names NoSuchExecutionProvider, which this") as refused:
         load(replace(spec, devices=("NoSuchExecutionProvider",)))
+    assert "CPUExecutionProvider" in refused.value.message
 
 
 def test_a_model_whose_vectors_depend_on_the_batch_gets_each_text_alone(
