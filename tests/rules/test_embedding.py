@@ -109,7 +109,8 @@ def test_em_03_runs_that_are_killed_make_the_next_one_work_in_smaller_windows(
 @pytest.mark.rule("EM-03")
 def test_runs_that_are_killed_make_the_next_one_embed_in_smaller_batches(tmp_path: Path) -> None:
     texts = [f"memory {number} of boats and the bay before the storm" for number in range(60)]
-    folder = make(tmp_path / "memory", MODEL.replace("= 1\n", "= 60\n"), texts)
+    settings = MODEL.replace("= 1\n", "= 60\n") + "token_budget = 512\n"
+    folder = make(tmp_path / "memory", settings, texts)
     killed, done = until_one_gets_through(folder, TOO_MANY_TOKENS)
     assert killed == 2  # over 512 and 256 tokens, in one window of 60 rows each time
     assert done.code == 0, done.err
