@@ -29,8 +29,9 @@ from syncer.cli.opening import Sides
 from syncer.cli.report import LogReport, Report
 from syncer.cli.run import How, everything, run
 from syncer.embed.encoder import Dense, Encoder
-from syncer.model import Embedded, Piece, SyncResult
+from syncer.model import Embedded, Piece
 from syncer.ports import Embedder, Pipeline
+from syncer.result import SyncResult
 from syncer.settings import Settings, load
 from syncer.target import NullTarget
 from syncer.worker import Terms

@@ -12,8 +12,8 @@ from pathlib import Path
 from syncer import migrate
 from syncer.cli import compose, opening
 from syncer.cli.opening import Sides
-from syncer.model import SyncResult
 from syncer.ports import Pipeline
+from syncer.result import SyncResult
 from syncer.settings import Settings, digest, load
 from syncer.state import utc_now
 from syncer.worker import Stop, Terms, catch_up

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Generic, TypeVar
 
 from syncer.keys import Key, PointId
 
@@ -14,9 +13,6 @@ SYNC_KEY = "_sync"
 
 SPARSE_VECTOR = "bm25"
 """Name of the sparse vector."""
-
-T = TypeVar("T")
-_KEPT = 20  # things of a sample that are kept
 
 Payload = Mapping[str, object]
 Vector = Sequence[float]
@@ -241,77 +237,3 @@ class Hit:
     score: float
     document: str
     metadata: Payload = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Sample(Generic[T]):
-    """The first of some things, and how many there were: bounded, however long a run is.
-
-    Its length is the number of all, iterating gives those that were kept.
-    """
-
-    first: tuple[T, ...] = ()
-    count: int = 0
-
-    @classmethod
-    def of(cls, things: Sequence[T]) -> Sample[T]:
-        """Return a sample of `things`."""
-        return cls(tuple(things[:_KEPT]), len(things))
-
-    def plus(self, later: Sample[T]) -> Sample[T]:
-        """Return a sample of these and `later` ones."""
-        return Sample((self.first + later.first)[:_KEPT], self.count + later.count)
-
-    def __len__(self) -> int:
-        return self.count
-
-    def __iter__(self) -> Iterator[T]:
-        return iter(self.first)
-
-
-@dataclass(frozen=True, slots=True)
-class SyncResult:
-    """What one call of ``sync_once`` did: rows by operation, and the seconds each stage took."""
-
-    generation: str
-    position: Position
-    read: int = 0
-    embedded: int = 0
-    payload_only: int = 0
-    unchanged: int = 0
-    deleted: int = 0
-    empty: int = 0
-    chunks: int = 0
-    truncated: Sample[str] = Sample()
-    quarantined: Sample[Quarantined] = Sample()
-    newly_quarantined: int = 0
-    withheld: int = 0
-    more: bool = False
-    seconds: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def wrote(self) -> bool:
-        """Whether anything was written to the target."""
-        return bool(self.embedded or self.payload_only or self.deleted)
-
-    def plus(self, later: SyncResult) -> SyncResult:
-        """Return the sum of this result and a `later` one of the same run."""
-        stages = self.seconds.keys() | later.seconds.keys()
-        return replace(
-            later,
-            read=self.read + later.read,
-            embedded=self.embedded + later.embedded,
-            payload_only=self.payload_only + later.payload_only,
-            unchanged=self.unchanged + later.unchanged,
-            deleted=self.deleted + later.deleted,
-            empty=self.empty + later.empty,
-            chunks=self.chunks + later.chunks,
-            truncated=self.truncated.plus(later.truncated),
-            quarantined=self.quarantined.plus(later.quarantined),
-            newly_quarantined=self.newly_quarantined + later.newly_quarantined,
-            withheld=self.withheld + later.withheld,
-            seconds={
-                stage: self.seconds.get(stage, 0.0) + later.seconds.get(stage, 0.0)
-                for stage in stages
-            },
-        )

@@ -12,9 +12,10 @@ from time import perf_counter
 from typing import TypeVar
 
 from syncer.keys import Key, point_id
-from syncer.model import Embedded, Position, Reason, Sample, SyncResult, Window
+from syncer.model import Embedded, Position, Reason, Window
 from syncer.plan import Action, Plan, outcome, plan_rows, set_aside, withhold_deletes
 from syncer.ports import Pipeline
+from syncer.result import Sample, SyncResult
 from syncer.write import write
 
 T = TypeVar("T")

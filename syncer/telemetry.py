@@ -9,7 +9,7 @@ from typing import TextIO
 import structlog
 
 from syncer.errors import SyncerError
-from syncer.model import SyncResult
+from syncer.result import SyncResult
 
 _COUNTS = ("read", "embedded", "payload_only", "unchanged", "deleted", "empty", "chunks")
 

@@ -13,8 +13,9 @@ from types import FrameType
 from syncer.errors import ExitCode
 from syncer.guard import Limit, too_many_gone, too_many_missing
 from syncer.keys import Key, decode_key
-from syncer.model import Position, SyncResult
+from syncer.model import Position
 from syncer.ports import Pipeline
+from syncer.result import SyncResult
 from syncer.sync import look_again, preview_once, sync_once
 from syncer.write import seal
 

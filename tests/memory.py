@@ -13,9 +13,10 @@ from qdrant_client import models
 from syncer import migrate
 from syncer.cli import compose, opening, specs
 from syncer.guard import Limit
-from syncer.model import Piece, SyncResult
+from syncer.model import Piece
 from syncer.plan import Chunker
 from syncer.ports import Pipeline
+from syncer.result import SyncResult
 from syncer.retry import never
 from syncer.settings import Settings, load
 from syncer.state import utc_now

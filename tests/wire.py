@@ -18,15 +18,8 @@ from qdrant_http import anywhere
 from syncer.cli.once import once as run_once
 from syncer.errors import ExitCode, SyncerError
 from syncer.keys import PointId
-from syncer.model import (
-    SYNC_KEY,
-    Description,
-    Point,
-    Position,
-    Recipe,
-    SparseVector,
-    SyncResult,
-)
+from syncer.model import SYNC_KEY, Description, Point, Position, Recipe, SparseVector
+from syncer.result import SyncResult
 from syncer.settings import Settings
 from syncer.target import Catalog, Connection, GenerationTarget, TargetSpec, connect
 from syncer.target import generation_name as new_name

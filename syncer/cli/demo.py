@@ -17,7 +17,8 @@ from syncer.cli.demo_folder import DATABASE, anew, fill
 from syncer.cli.demo_texts import Memory, collect
 from syncer.cli.report import TerminalReport
 from syncer.errors import ExitCode, SettingsError, SyncerError
-from syncer.model import Hit, SyncResult
+from syncer.model import Hit
+from syncer.result import SyncResult
 from syncer.settings import Settings
 
 _NEW_TEXT = "The team has lunch together every Thursday at noon."

@@ -17,8 +17,8 @@ from syncer.state import Generation, utc_now
 
 if TYPE_CHECKING:
     from syncer.cli.report import Report
-    from syncer.model import SyncResult
     from syncer.ports import Target
+    from syncer.result import SyncResult
     from syncer.target import Connection
 
 

@@ -9,7 +9,8 @@ import sys
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from syncer.errors import ExitCode, SyncerError
-from syncer.model import Position, Sample, SyncResult
+from syncer.model import Position
+from syncer.result import Sample, SyncResult
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

@@ -17,8 +17,8 @@ from syncer.state import QuarantineRecord
 
 if TYPE_CHECKING:
     from syncer.cli.report import Report
-    from syncer.model import SyncResult
     from syncer.ports import Pipeline
+    from syncer.result import SyncResult
     from syncer.worker import Terms
 
 

@@ -17,8 +17,9 @@ from syncer.state import Generation
 if TYPE_CHECKING:
     from syncer.cli.report import Report
     from syncer.embed.encoder import Encoder
-    from syncer.model import Description, SyncResult
+    from syncer.model import Description
     from syncer.ports import Pipeline
+    from syncer.result import SyncResult
     from syncer.retry import Retry
     from syncer.target import Connection
     from syncer.worker import Stop, Terms
@@ -90,7 +91,7 @@ def everything(pipeline: Pipeline, terms: Terms, report: Report, sides: Sides) -
 
 def sum_of(pipeline: Pipeline, results: Iterator[SyncResult], report: Report) -> SyncResult:
     """Report each of `results` and return their sum."""
-    from syncer.model import SyncResult
+    from syncer.result import SyncResult
 
     def add(total: SyncResult, result: SyncResult) -> SyncResult:
         report.window(result)

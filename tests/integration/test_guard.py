@@ -11,8 +11,8 @@ import pytest
 
 from syncer.errors import ExitCode
 from syncer.guard import Limit
-from syncer.model import SyncResult
 from syncer.ports import Pipeline
+from syncer.result import SyncResult
 from syncer.target import Connection
 from syncer.worker import Stop, Terms, catch_up, look_at
 

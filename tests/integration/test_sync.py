@@ -18,9 +18,10 @@ from syncer.errors import (
     TargetError,
     TargetUnavailableError,
 )
-from syncer.model import SYNC_KEY, Embedded, Piece, Point, SyncResult
+from syncer.model import SYNC_KEY, Embedded, Piece, Point
 from syncer.plan import Chunker
 from syncer.ports import Embedder, Pipeline, State, Target
+from syncer.result import SyncResult
 from syncer.retry import within
 from syncer.settings import Settings
 from syncer.sync import sync_once

@@ -16,9 +16,10 @@ from syncer import generations, worker
 from syncer.errors import ExitCode, SyncerError
 from syncer.guard import Limit
 from syncer.keys import Key, decode_key
-from syncer.model import Description, Position, SyncResult
+from syncer.model import Description, Position
 from syncer.plan import Layout
 from syncer.ports import Pipeline
+from syncer.result import SyncResult
 from syncer.retry import Retry, never, within
 from syncer.source import Limits
 from syncer.state import QuarantineRecord, StateStore

@@ -15,8 +15,9 @@ import wire
 from qdrant_http import Server
 
 from syncer.errors import ExitCode, TargetError
-from syncer.model import Reason, SyncResult
+from syncer.model import Reason
 from syncer.ports import Pipeline
+from syncer.result import SyncResult
 from syncer.settings import Settings
 from syncer.target import Connection
 

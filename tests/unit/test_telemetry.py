@@ -12,7 +12,8 @@ import structlog
 
 from syncer import telemetry
 from syncer.errors import ExitCode, TargetUnavailableError
-from syncer.model import Position, Quarantined, Reason, Sample, SyncResult
+from syncer.model import Position, Quarantined, Reason
+from syncer.result import Sample, SyncResult
 
 POSITION = Position("memory--1", last_id="7", change_seq=12, walked=True)
 RESULT = SyncResult(

@@ -12,8 +12,8 @@ import memory
 import pytest
 
 from syncer.errors import ExitCode, TargetUnavailableError
-from syncer.model import SyncResult
 from syncer.ports import Pipeline
+from syncer.result import SyncResult
 from syncer.retry import within
 from syncer.worker import Stop, Stopped, Terms, catch_up, preview, stopping_on_signals
 
