@@ -43,7 +43,7 @@ CREATE TABLE IF NOT EXISTS memory_tags (
 CREATE INDEX IF NOT EXISTS idx_tag ON memory_tags(tag);
 INSERT INTO memories (agent_id, session_id, content, created_at, metadata) VALUES
     ('codex', 's1', 'use uv, not pip', '2026-07-27 09:00:00', '{"repo": "a"}'),
-    ('claude', NULL, 'tests first', '2026-07-27 09:00:01', '{}');
+    ('planner', NULL, 'tests first', '2026-07-27 09:00:01', '{}');
 INSERT INTO memory_tags VALUES (1, 'python'), (1, 'build');
 """
 
