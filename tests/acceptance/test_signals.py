@@ -29,7 +29,7 @@ import signal, sys, time
 from syncer.cli import main
 from syncer.embed.hashing import HashEmbedder
 
-def embed(self, texts, real=HashEmbedder.embed):
+def embed(self, texts, counts=(), real=HashEmbedder.embed):
     print("embedding", file=sys.stderr, flush=True)
     while signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         time.sleep(0.01)
@@ -70,7 +70,7 @@ def settings(tmp_path: Path) -> Settings:
     memory.make_memory(tmp_path, [f"memory {number}" for number in range(1, ROWS + 1)])
     (tmp_path / "syncer.toml").write_text(
         '[source]\ndatabase = "memory.db"\n[embed]\nprovider = "hash"\ndimension = 8\n'
-        "[sync]\nwindow_rows = 1\n"
+        "[sparse]\nb = 0.0\n[sync]\nwindow_rows = 1\n"
     )
     return memory.settings_for(tmp_path)
 
