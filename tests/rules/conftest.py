@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import on_the_wire as wire
 import pytest
-import wire
 from qdrant_http import Options, Server, running
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import httpx
 import memory
+import on_the_wire as wire
 import pytest
-import wire
+from on_the_wire import Wire, point
 from qdrant_client import models
 from qdrant_http import Server
-from wire import Wire, point
 
 from syncer.cli.search import search
 from syncer.errors import ExitCode, SchemaError, TargetError, TargetUnavailableError

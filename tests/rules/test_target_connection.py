@@ -11,14 +11,14 @@ from pathlib import Path
 
 import httpx
 import memory
+import on_the_wire as wire
 import pytest
-import wire
 from commands import run
+from on_the_wire import point
 from qdrant_client import QdrantClient
 from qdrant_http import Options, Server, Tls, running
 from qdrant_http.certificates import self_signed
 from typer.testing import CliRunner
-from wire import point
 
 from syncer.cli.app import app
 from syncer.errors import ExitCode, SchemaError, SettingsError, SyncerError

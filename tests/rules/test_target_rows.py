@@ -10,8 +10,8 @@ from pathlib import Path
 
 import httpx
 import memory
+import on_the_wire as wire
 import pytest
-import wire
 from qdrant_http import Server
 
 from syncer.errors import ExitCode, TargetError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import memory
+import on_the_wire as wire
 import pytest
-import wire
 from qdrant_client import models
 from qdrant_http import Server
 

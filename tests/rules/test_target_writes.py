@@ -7,10 +7,10 @@ from pathlib import Path
 
 import httpx
 import memory
+import on_the_wire as wire
 import pytest
-import wire
+from on_the_wire import Wire, point
 from qdrant_http import Server
-from wire import Wire, point
 
 from syncer.errors import ExitCode, RejectedError, TargetError, TargetUnavailableError
 from syncer.model import Point, Reason

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import memory
-import wire
+import on_the_wire as wire
 from qdrant_http import KINDS, Fault, Server
 
 from syncer.errors import ExitCode
