@@ -218,6 +218,14 @@ class Description:
     metadata_key: str = "metadata"
 
 
+class Mode(StrEnum):
+    """By what to search: by meaning, by the words themselves, or by both, fused by rank."""
+
+    DENSE = "dense"
+    SPARSE = "sparse"
+    HYBRID = "hybrid"
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """What to look for: by the dense vector, by the sparse one, or by both, fused by rank."""

@@ -74,8 +74,8 @@ def within(
         try:
             return retrying(function, *args, **kwargs)
         except SyncerError as error:
-            if error.may_retry:
-                tries = int(retrying.statistics.get("attempt_number", 1))
+            tries = int(retrying.statistics.get("attempt_number", 1))
+            if error.may_retry and (tries > 1 or budget(error)):
                 error.note_tries(tries, time.monotonic() - started)
             raise
 

@@ -13,6 +13,7 @@ import typer
 
 import syncer
 from syncer.errors import SettingsError
+from syncer.model import Mode
 
 if TYPE_CHECKING:
     from syncer.settings import Settings
@@ -40,14 +41,6 @@ class OnRegression(StrEnum):
 
     REFUSE = "refuse"
     RECONCILE = "reconcile"
-
-
-class Mode(StrEnum):
-    """By what to search."""
-
-    DENSE = "dense"
-    SPARSE = "sparse"
-    HYBRID = "hybrid"
 
 
 Config = Annotated[
@@ -224,9 +217,8 @@ def search(
     """Search the collection, to see that it works."""
     from syncer.cli import search as command
 
-    chosen = command.Mode(mode) if mode else None
     wanted = _pairs(where, "--where")
-    hits = command.search(_settings(config, overrides), text, limit, wanted, chosen)
+    hits = command.search(_settings(config, overrides), text, limit, wanted, mode)
     typer.echo(command.as_json(hits) if as_json else command.in_words(hits))
 
 

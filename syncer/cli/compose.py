@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from syncer import lock
 from syncer.cli import specs
 from syncer.cli.opening import Sides
-from syncer.errors import SourceBusyError, SyncerError
+from syncer.errors import EmbedderUnavailableError, SourceBusyError, SyncerError
 from syncer.settings import Settings, digest
 from syncer.state import StateStore, utc_now
 
@@ -134,17 +134,16 @@ def _parties(
 
 
 def pipeline(
-    sides: Sides, connection: Connection, embedder: Embedder, generation: str, retry: Retry
+    sides: Sides, target: Target, embedder: Embedder, generation: str, retry: Retry
 ) -> Pipeline:
-    """Return what ``sync_once`` works with."""
+    """Return what ``sync_once`` works with on the generation that `target` is."""
     from syncer.ports import Pipeline
-    from syncer.target import GenerationTarget
 
     return Pipeline(
         source=sides.source,
         state=sides.store.bind(generation),
         embedder=embedder,
-        target=GenerationTarget(connection, generation),
+        target=target,
         layout=layout(sides, embedder.recipe),
         chunker=embedder.split,
         retry=retry,
@@ -167,7 +166,8 @@ def preview_pipeline(sides: Sides, target: Target) -> Pipeline:
     from syncer.retry import never
 
     asked = specs.embed_spec(sides.settings)
-    spec = replace(asked, provider="hash", chunk_tokens=None, chunk_overlap=0, dimension=None)
+    whole = replace(asked, chunk_tokens=None, chunk_overlap=0)
+    spec = replace(whole, provider="hash", dimension=None, sparse=None)
     embedder = embed.build(spec, {})
     return Pipeline(
         source=sides.source,
@@ -185,10 +185,15 @@ def retry_policy(
     sleep: Callable[[float], None] = time.sleep,
     on_retry: Callable[[SyncerError], None] = lambda _: None,
 ) -> Retry:
-    """Return the policy for trying again, by the settings' budgets."""
+    """Return the policy for trying again, by the settings' budgets.
+
+    An endpoint for embeddings has been tried within a budget of its own when its error gets here.
+    """
     from syncer.retry import within
 
     def budget(error: SyncerError) -> float:
+        if isinstance(error, EmbedderUnavailableError):
+            return 0.0
         busy = isinstance(error, SourceBusyError)
         return settings.source.busy_timeout if busy else settings.target.retry_budget
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -173,8 +173,7 @@ class _Ready:
         retry(sides.store.see_schema, generation, sides.schema)
         with opening.locked(sides, generation):
             target = GenerationTarget(self.connection, generation)
-            made = compose.pipeline(sides, self.connection, embedder, generation, retry)
-            pipeline = replace(made, target=target)
+            pipeline = compose.pipeline(sides, target, embedder, generation, retry)
             state = sides.store.bind(generation)
             retry(check_token, state, target)
             with keeping_count(state, target, generation, retry) as more:

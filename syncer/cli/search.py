@@ -7,12 +7,11 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, replace
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from syncer.cli import specs
 from syncer.errors import IdentityError, SettingsError
-from syncer.model import Hit, Question, Recipe
+from syncer.model import Hit, Mode, Question, Recipe
 from syncer.recipes import check_same
 from syncer.settings import Settings
 from syncer.text import normalise
@@ -24,14 +23,6 @@ _WIDTH = 78  # columns of an excerpt
 
 Ask = Callable[[str, int, Mapping[str, object]], list[Hit]]
 """A question to an open collection: text, how many hits, and which metadata they must have."""
-
-
-class Mode(StrEnum):
-    """By what to search: by meaning, by the words themselves, or by both, fused by rank."""
-
-    DENSE = "dense"
-    SPARSE = "sparse"
-    HYBRID = "hybrid"
 
 
 def search(

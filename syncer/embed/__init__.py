@@ -66,7 +66,7 @@ def by_recipe(recipe: Recipe, spec: EmbedSpec) -> Encoder:
             vector=recipe.vector,
             sparse=None,
         )
-        rest = {name: text[name] for name in ("normaliser",)}
+        rest = {"normaliser": text["normaliser"]}
     except (KeyError, TypeError) as error:
         raise RecipeError(
             f"the collection's recipe says nothing that this syncer understands of {error}",

