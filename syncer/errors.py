@@ -58,10 +58,12 @@ class SyncerError(Exception):
         self.message = message or (type(self).__doc__ or "").splitlines()[0]
         self.hint = hint
         self.retry_after = retry_after  # seconds that the other side asks to wait
+        self.was_tried = False  # as often as made sense, by whoever raised it
         super().__init__(self.message)
 
     def note_tries(self, tries: int, seconds: float) -> None:
-        """Say in the message how often and how long it was tried."""
+        """Say in the message how often and how long it was tried; it is not tried again then."""
+        self.was_tried = True
         self.message = f"{self.message} (tried {tries} times in {seconds:.0f} s)"
 
     def __str__(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 from syncer.schema import OBJECTS, SETS, load, packaged, replay
+from syncer.sqlite import transaction
 
 _RESTORED = frozenset({"trigger", "view"})
 
@@ -14,8 +15,7 @@ def restore(connection: sqlite3.Connection) -> list[str]:
 
     One transaction; tables and indexes are not touched. The connection must not be in one.
     """
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection):
         found = {(kind, name): sql for kind, name, sql in connection.execute(OBJECTS)}
         everything = tuple(one for name in SETS for one in load(name, packaged()))
         lost = [
@@ -26,9 +26,4 @@ def restore(connection: sqlite3.Connection) -> list[str]:
         for one in lost:
             connection.execute(f"DROP {one.kind.upper()} IF EXISTS {one.name}")
             connection.execute(str(one.sql))
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
     return [one.name for one in lost]

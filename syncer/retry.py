@@ -74,8 +74,8 @@ def within(
         try:
             return retrying(function, *args, **kwargs)
         except SyncerError as error:
-            tries = int(retrying.statistics.get("attempt_number", 1))
-            if error.may_retry and (tries > 1 or budget(error)):
+            if _may_retry(error):
+                tries = int(retrying.statistics.get("attempt_number", 1))
                 error.note_tries(tries, time.monotonic() - started)
             raise
 
@@ -83,4 +83,4 @@ def within(
 
 
 def _may_retry(error: BaseException) -> bool:
-    return isinstance(error, SyncerError) and error.may_retry
+    return isinstance(error, SyncerError) and error.may_retry and not error.was_tried

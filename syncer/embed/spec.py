@@ -3,30 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+
+from syncer.embed.http_spec import HttpSpec
 
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 DEFAULT_TOKEN_BUDGET = 256  # tokens per inference, padding counted; see benchmarks/embed.py
 DEFAULT_HASH_DIMENSION = 384  # that of the default model, so that one can stand in for the other
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """An HTTP endpoint for embeddings; `timeout` and `budget` in seconds.
-
-    `tokenizer` is a local tokenizer.json to measure chunks with; without one a chunk is bounded in
-    bytes, of which a token has at least one.
-    """
-
-    url: str
-    api_key: str = field(default="", repr=False)
-    allow_insecure_key: bool = False
-    concurrency: int = 4
-    batch_items: int = 64
-    timeout: float = 60.0
-    budget: float = 60.0
-    tokenizer: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +39,9 @@ class EmbedSpec:
     after which one counts as stuck, `devices` onnxruntime's execution providers. `chunk_tokens`
     and `chunk_overlap` say how texts are cut (None: by the model's limit). `offline` forbids every
     network call. `dimension` is that of the hash provider, or what an endpoint is asked for.
-    `vector` overrides the vector's name. `endpoint` belongs to the openai provider, `sparse` to
-    the vector beside the dense one.
+    `vector` overrides the vector's name. `endpoint` belongs to the openai provider, and so does
+    `tokenizer`, a local tokenizer.json to measure chunks with; without one a chunk is bounded in
+    bytes, of which a token has at least one. `sparse` belongs to the vector beside the dense one.
     """
 
     provider: str = "fastembed"
@@ -74,7 +59,8 @@ class EmbedSpec:
     offline: bool = False
     dimension: int | None = None
     vector: str | None = None
-    endpoint: Endpoint | None = None
+    endpoint: HttpSpec | None = None
+    tokenizer: Path | None = None
     sparse: SparseSpec | None = None
 
     @property

@@ -79,19 +79,6 @@ def name_of(connection: sqlite3.Connection) -> str:
 
 
 @contextmanager
-def transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
-    """Run the block in a transaction that `begin` starts; on any exception nothing of it stays."""
-    connection.execute(begin)
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-
-
-@contextmanager
 def translated(database: str, where: str = "", hint: str | None = None) -> Iterator[None]:
     """Turn SQLite's errors into syncer's; `where` is what was being read or executed."""
     try:

@@ -16,10 +16,10 @@ from syncer.migrate.book import (
     read_book,
     refuse_other_history,
     rows,
-    transaction,
     translated,
 )
 from syncer.schema import OBJECTS, SETS, Migration, load, packaged, replay, statements
+from syncer.sqlite import transaction
 
 BUSY_TIMEOUT = 5.0  # seconds
 _BOOK = """

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from syncer.errors import SchemaError
-from syncer.sqlite_faults import translated
+from syncer.sqlite import transaction, translated
 
 BUSY_SLICE = 5.0  # seconds that SQLite itself waits; beyond that the retry policy decides
 
@@ -50,15 +50,8 @@ class StateDatabase:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Write in one transaction; on any exception nothing of it stays."""
-        with self.translated():
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
+        with self.translated(), transaction(self._connection):
+            yield
 
     def translated(self) -> AbstractContextManager[None]:
         """Raise SQLite's errors as SourceError or SourceBusyError that name the file."""

@@ -5,59 +5,11 @@ With QDRANT_URL set, the same is asked of the server there.
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterator
-
 import httpx
 import pytest
 from qdrant_client import QdrantClient, models
-from qdrant_http.anywhere import Place, anywhere, own_name
-
-ROW = str(uuid.UUID(int=77))
-IDF = models.SparseVectorParams(modifier=models.Modifier.IDF)
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """A Qdrant."""
-    with anywhere(tmp_path_factory.mktemp("qdrant") / "storage") as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def client(place: Place) -> Iterator[QdrantClient]:
-    """A client of it."""
-    found = place.client()
-    yield found
-    found.close()
-
-
-@pytest.fixture
-def name(client: QdrantClient) -> Iterator[str]:
-    """A collection with a dense vector of two numbers, a sparse one with IDF, and metadata."""
-    with own_name(client) as found:
-        client.create_collection(
-            found,
-            vectors_config={"d": models.VectorParams(size=2, distance=models.Distance.COSINE)},
-            sparse_vectors_config={"s": IDF},
-            metadata={"owner": "test", "kept": 1},
-        )
-        yield found
-
-
-def point(number: int | str, *dense: float, **payload: object) -> models.PointStruct:
-    vector: dict[str, models.Vector] = {"d": list(dense)} if dense else {}
-    return models.PointStruct(id=number, vector=vector, payload=payload)
-
-
-def sparse(**weights: float) -> models.SparseVector:
-    indices = [int(name.removeprefix("i")) for name in weights]
-    return models.SparseVector(indices=indices, values=list(weights.values()))
-
-
-def where(key: str, value: str | int | bool) -> models.Filter:
-    match = models.MatchValue(value=value)
-    return models.Filter(must=[models.FieldCondition(key=key, match=match)])
+from qdrant_http.anywhere import Place
+from qdrant_http.points import ROW, point, sparse, where
 
 
 def payloads(client: QdrantClient, name: str) -> dict[object, object]:

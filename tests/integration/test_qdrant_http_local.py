@@ -28,28 +28,11 @@ with the same score come in any order on both.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
 from qdrant_client import QdrantClient, models
-from qdrant_http import anywhere
-from qdrant_http import both as both_of
-from qdrant_http.anywhere import Place
 from qdrant_http.both import CLOSE, Both, Do, equal, same
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """A Qdrant."""
-    with anywhere.anywhere(tmp_path_factory.mktemp("qdrant") / "storage") as found:
-        yield found
-
-
-@pytest.fixture
-def both(place: Place) -> Iterator[Both]:
-    """A fresh collection on it, and one in local mode."""
-    with both_of.both(place) as found:
-        yield found
 
 
 @pytest.mark.parametrize("identifier", [-1, 2**64])

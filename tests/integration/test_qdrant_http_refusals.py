@@ -12,25 +12,9 @@ import httpx
 import pytest
 from qdrant_client import QdrantClient, models
 from qdrant_client.http.exceptions import UnexpectedResponse
-from qdrant_http import anywhere
 from qdrant_http.anywhere import Place, own_name
 
 Do = Callable[[QdrantClient, str], object]
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """A Qdrant."""
-    with anywhere.anywhere(tmp_path_factory.mktemp("qdrant") / "storage") as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def client(place: Place) -> Iterator[QdrantClient]:
-    """A client of it."""
-    found = place.client()
-    yield found
-    found.close()
 
 
 @pytest.fixture(scope="module")

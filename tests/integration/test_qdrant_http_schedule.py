@@ -7,32 +7,15 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
 from qdrant_client import models
-from qdrant_http import anywhere
-from qdrant_http import both as both_of
-from qdrant_http.anywhere import Place
 from qdrant_http.both import ALL, Both, Do, equal, same
 
 IDS: list[int | str] = [*range(1, 13), *(str(uuid.UUID(int=7919 * one)) for one in range(1, 6))]
 KEYS = ["a", "b", "t.x", "l", "n"]
 Choice = random.Random
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """A Qdrant."""
-    with anywhere.anywhere(tmp_path_factory.mktemp("qdrant") / "storage") as found:
-        yield found
-
-
-@pytest.fixture
-def both(place: Place) -> Iterator[Both]:
-    """A fresh collection on it, and one in local mode."""
-    with both_of.both(place) as found:
-        yield found
 
 
 def payload(choice: Choice) -> dict[str, object]:

@@ -116,7 +116,9 @@ def test_an_endpoint_that_used_its_own_budget_is_not_tried_for_another_one() -> 
 
     def embed() -> None:
         calls.append(1)
-        raise EmbedderUnavailableError("the endpoint does not answer (tried 5 times in 60 s)")
+        error = EmbedderUnavailableError("the endpoint does not answer")
+        error.note_tries(5, 60)
+        raise error
 
     settings = load(None, environ={}, options={"source.database": "memory.db"})
     with pytest.raises(EmbedderUnavailableError) as found:

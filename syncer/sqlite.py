@@ -1,4 +1,4 @@
-"""What SQLite's errors mean to whoever runs syncer, said once for all who write."""
+"""What all who write to SQLite share: whole transactions, and what its errors mean."""
 
 from __future__ import annotations
 
@@ -28,6 +28,19 @@ def translate(error: sqlite3.Error, file: str, cannot: str, hint: str) -> Source
             hint="Find the program that holds a transaction open. Nothing was changed.",
         )
     return SourceError(f"{file} {cannot}: {error}", hint=hint)
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
+    """Run the block in a transaction that `begin` starts; on any exception nothing of it stays."""
+    connection.execute(begin)
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 @contextmanager
