@@ -104,13 +104,15 @@ class Chunk:
 class Held:
     """What the target holds under the id of a row's chunk 0: its commit record.
 
-    `row` is None for a foreign point. `content` is empty while the row is being written.
+    `row` is None for a foreign point. `content` is empty while the row is being written. `text` is
+    the hash of the text whose vectors chunk 0 has.
     """
 
     row: str | None
     content: str = ""
     payload: str = ""
     chunks: int = 1
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,18 +125,34 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredVectors:
+    """What a point holds: vectors by name, and of which text they are.
+
+    `row` is None for a foreign point, `text` the hash of what the embedder was given.
+    """
+
+    id: PointId
+    row: str | None
+    text: str
+    chunks: int
+    vectors: Mapping[str, Vector | SparseVector] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Embedded:
     """Vectors in the order of the texts, and what was noticed about single texts, by index.
 
     An empty vector stands for one that is not usable. `truncated` texts were cut at the model's
     limit, `refused` ones would not be taken, each with a reason that holds no text. `sparse` has a
-    vector for each text, or none at all where the recipe has no sparse part.
+    vector for each text, or none at all where the recipe has no sparse part. `reused` dense
+    vectors were not computed, but there already.
     """
 
     vectors: Sequence[Vector]
     truncated: frozenset[int] = frozenset()
     refused: Mapping[int, str] = field(default_factory=dict)
     sparse: Sequence[SparseVector] = ()
+    reused: int = 0
 
 
 class Reason(StrEnum):

@@ -65,6 +65,8 @@ class Action(StrEnum):
 class RowPlan:
     """What happens to one row; `held_chunks` is how many chunks the target may hold of it.
 
+    `held_text` is the hash of the text whose vectors its chunk 0 has there.
+
     `announced` says of a row that goes that it had to: it expired, or cannot be indexed any more.
     """
 
@@ -72,6 +74,7 @@ class RowPlan:
     row: str
     action: Action
     held_chunks: int = 0
+    held_text: str = ""
     chunks: tuple[Chunk, ...] = ()
     metadata: Payload = field(default_factory=dict)
     content_hash: str = ""
@@ -192,6 +195,7 @@ def _plan_present(
     plan = replace(
         plan,
         held_chunks=held.chunks if held else 0,
+        held_text=held.text if held else "",
         metadata=metadata,
         content_hash=digest(content),
         payload_hash=payload_digest({layout.document_key: None, layout.metadata_key: metadata}),

@@ -44,13 +44,13 @@ def opening(layout: Layout, plan: RowPlan) -> Point:
     """Return the bare commit record that says: this row is being written.
 
     Its number of chunks is the larger of the old and the new one, so that whatever happens next,
-    a later run knows which ids may be taken.
+    a later run knows which ids may be taken. The vectors that are there stay those of their text.
     """
     record = {
         "row": plan.row,
         "content": OPEN,
         "payload": "",
-        "text": "",
+        "text": plan.held_text,
         "chunk": 0,
         "chunks": max(plan.held_chunks, len(plan.chunks)),
     }

@@ -20,10 +20,12 @@ from syncer.model import (
     Reason,
     Recipe,
     Row,
+    SparseVector,
+    StoredVectors,
     Vector,
     Window,
 )
-from syncer.plan import Chunker, Layout
+from syncer.plan import Chunker, Layout, RowPlan
 from syncer.retry import Retry
 
 Refused = Mapping[PointId, tuple[Reason, str]]
@@ -113,6 +115,9 @@ class Embedder(Protocol):
         is wrong with all texts raises EmbedderError.
         """
 
+    def sparse(self, texts: Sequence[str]) -> Sequence[SparseVector]:
+        """Return the sparse vectors of `texts`; none at all where the recipe has no such part."""
+
     def query(self, text: str) -> Vector:
         """Return the vector of a question."""
 
@@ -157,11 +162,39 @@ class Target(Protocol):
         """Yield, in pages, the keys as JSON of all rows that have a point; some come twice."""
 
 
+class Lender(Protocol):
+    """A collection whose vectors can be read."""
+
+    def stored(self, ids: Sequence[PointId], names: Sequence[str]) -> Sequence[StoredVectors]:
+        """Return what the points with these ids hold of the vectors `names`; missing ones are out.
+
+        May be repeated. Raises TargetError, or TargetUnavailableError.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Donor:
+    """A generation that lends its `vectors`, by name.
+
+    One that is `itself` written to is asked for rows of several chunks only: of those some may
+    still be what they were.
+    """
+
+    lender: Lender
+    vectors: tuple[str, ...]
+    itself: bool = False
+
+    def can_help(self, row: RowPlan) -> bool:
+        """Say whether it is worth asking for this row."""
+        return not self.itself or row.held_chunks > 1
+
+
 @dataclass(frozen=True, slots=True)
 class Pipeline:
     """What ``sync_once`` works with: the adapters of one generation, and how rows become points.
 
-    `withhold` keeps rows in the target that are gone without having announced it.
+    `withhold` keeps rows in the target that are gone without having announced it. `donors` have
+    vectors that need not be computed again, the likeliest first.
     """
 
     source: Source
@@ -172,3 +205,4 @@ class Pipeline:
     chunker: Chunker
     retry: Retry
     withhold: bool = False
+    donors: tuple[Donor, ...] = ()

@@ -40,7 +40,10 @@ class Sample(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class SyncResult:
-    """What one call of ``sync_once`` did: rows by operation, and the seconds each stage took."""
+    """What one call of ``sync_once`` did: rows by operation, and the seconds each stage took.
+
+    `chunks` is how many the embedded rows have; of so many the vectors were `reused`.
+    """
 
     generation: str
     position: Position
@@ -51,6 +54,7 @@ class SyncResult:
     deleted: int = 0
     empty: int = 0
     chunks: int = 0
+    reused: int = 0
     truncated: Sample[str] = Sample()
     quarantined: Sample[Quarantined] = Sample()
     newly_quarantined: int = 0
@@ -75,6 +79,7 @@ class SyncResult:
             deleted=self.deleted + later.deleted,
             empty=self.empty + later.empty,
             chunks=self.chunks + later.chunks,
+            reused=self.reused + later.reused,
             truncated=self.truncated.plus(later.truncated),
             quarantined=self.quarantined.plus(later.quarantined),
             newly_quarantined=self.newly_quarantined + later.newly_quarantined,

@@ -11,6 +11,7 @@ from functools import partial
 from time import perf_counter
 from typing import TypeVar
 
+from syncer import reuse
 from syncer.keys import Key, point_id
 from syncer.model import Embedded, Position, Reason, Window
 from syncer.plan import Action, Plan, outcome, plan_rows, set_aside, withhold_deletes
@@ -72,8 +73,8 @@ def _embed(pipeline: Pipeline, plan: Plan) -> tuple[Plan, Embedded]:
     """Return the vectors of the plan's chunks, rows with an unusable one set aside."""
     owners = [row.row for row in plan.having(Action.EMBED) for _ in row.chunks]
     chunks = [chunk for row in plan.having(Action.EMBED) for chunk in row.chunks]
-    texts, counts = [chunk.text for chunk in chunks], [chunk.tokens for chunk in chunks]
-    embedded = pipeline.retry(pipeline.embedder.embed, texts, counts) if texts else Embedded(())
+    lent = reuse.borrow(pipeline, plan.having(Action.EMBED))
+    embedded = reuse.embedded(pipeline, chunks, lent)
     return _without(plan, embedded, _unusable(owners, embedded))
 
 
@@ -88,7 +89,9 @@ def _without(
     cut = frozenset(new for new, old in enumerate(kept) if old in embedded.truncated)
     vectors = [embedded.vectors[index] for index in kept]
     sparse = [embedded.sparse[index] for index in kept] if embedded.sparse else ()
-    return set_aside(plan, bad), Embedded(vectors, cut, sparse=sparse)
+    return set_aside(plan, bad), replace(
+        embedded, vectors=vectors, truncated=cut, refused={}, sparse=sparse
+    )
 
 
 def _unusable(owners: Sequence[str], embedded: Embedded) -> dict[str, tuple[Reason, str]]:
@@ -123,6 +126,7 @@ def _result(
         deleted=len(plan.having(Action.DELETE)),
         empty=sum(row.empty for row in plan.rows),
         chunks=len(owners),
+        reused=embedded.reused,
         truncated=Sample.of([owners[index] for index in sorted(embedded.truncated)]),
         quarantined=Sample.of(plan.quarantined),
         withheld=len(plan.withheld),

@@ -11,7 +11,7 @@ import structlog
 from syncer.errors import SyncerError
 from syncer.result import SyncResult
 
-_COUNTS = ("read", "embedded", "payload_only", "unchanged", "deleted", "empty", "chunks")
+_COUNTS = ("read", "embedded", "payload_only", "unchanged", "deleted", "empty", "chunks", "reused")
 
 
 def configure(*, as_json: bool, level: str, stream: TextIO | None = None) -> None:

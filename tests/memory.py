@@ -20,7 +20,7 @@ from syncer.result import SyncResult
 from syncer.retry import never
 from syncer.settings import Settings, load
 from syncer.state import utc_now
-from syncer.target import Catalog, Connection, GenerationTarget, connect
+from syncer.target import Catalog, Connection, connect
 from syncer.worker import Stop, Terms, catch_up
 from syncer.write import check_token
 
@@ -106,8 +106,7 @@ def pipeline_for(
         embedder = stack.enter_context(closing(compose.build_embedder(settings)))
         generation = compose.settle(sides, connection, embedder)
         embedder = embedder.by(Catalog(connection).describe(generation).recipe)
-        target = GenerationTarget(connection, generation)
-        pipeline = compose.pipeline(sides, target, embedder, generation, never)
+        pipeline = compose.pipeline(sides, connection, embedder, generation, never)
         check_token(pipeline.state, pipeline.target)
         yield replace(pipeline, chunker=chunker or pipeline.chunker), connection
 

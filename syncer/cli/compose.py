@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from syncer.generations import Wanted
     from syncer.model import Recipe
     from syncer.plan import Layout
-    from syncer.ports import Embedder, Pipeline, Target
+    from syncer.ports import Donor, Embedder, Pipeline, Target
     from syncer.retry import Retry
     from syncer.target import Catalog, Connection
     from syncer.worker import Stop, Terms
@@ -134,20 +134,35 @@ def _parties(
 
 
 def pipeline(
-    sides: Sides, target: Target, embedder: Embedder, generation: str, retry: Retry
+    sides: Sides, connection: Connection, embedder: Embedder, generation: str, retry: Retry
 ) -> Pipeline:
-    """Return what ``sync_once`` works with on the generation that `target` is."""
+    """Return what ``sync_once`` works with on a generation."""
     from syncer.ports import Pipeline
+    from syncer.target import GenerationTarget
 
+    recipe = embedder.recipe
     return Pipeline(
         source=sides.source,
         state=sides.store.bind(generation),
         embedder=embedder,
-        target=target,
-        layout=layout(sides, embedder.recipe),
+        target=GenerationTarget(connection, generation),
+        layout=layout(sides, recipe),
         chunker=embedder.split,
         retry=retry,
+        donors=(donor(connection, generation, recipe, recipe, itself=True),),
     )
+
+
+def donor(
+    connection: Connection, generation: str, theirs: Recipe, ours: Recipe, *, itself: bool = False
+) -> Donor:
+    """Return a generation made by `theirs`, as far as its vectors are those of `ours`."""
+    from syncer.ports import Donor
+    from syncer.reuse import lends
+    from syncer.target import StoredPoints
+
+    lender = StoredPoints(connection, generation, theirs.dimension)
+    return Donor(lender, lends(theirs, ours), itself=itself)
 
 
 def null_target() -> Target:

@@ -229,6 +229,8 @@ def in_words(result: SyncResult) -> str:
     ]
     seconds = sum(result.seconds.values())
     lines = [f"{result.read} rows read: {', '.join(parts) or 'nothing to do'} ({seconds:.1f} s)"]
+    if result.reused:
+        lines.append(f"{result.reused} of {result.chunks} vectors were there already")
     if result.truncated:
         lines.append(
             f"{len(result.truncated)} texts were longer than the model's limit and were cut: "

@@ -172,8 +172,9 @@ class _Ready:
         embedder = self.embedder.by(recipe)  # with what was measured when it was made
         retry(sides.store.see_schema, generation, sides.schema)
         with opening.locked(sides, generation):
-            target = GenerationTarget(self.connection, generation)
-            pipeline = compose.pipeline(sides, target, embedder, generation, retry)
+            pipeline = compose.pipeline(sides, self.connection, embedder, generation, retry)
+            target = pipeline.target
+            assert isinstance(target, GenerationTarget)  # noqa: S101 - it counts, too
             state = sides.store.bind(generation)
             retry(check_token, state, target)
             with keeping_count(state, target, generation, retry) as more:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from syncer.embed.sparse import SparseEncoder
-from syncer.model import Embedded, Piece, Question, Recipe, Vector
+from syncer.model import Embedded, Piece, Question, Recipe, SparseVector, Vector
 
 SAMPLE = 2000  # chunks whose lengths are measured when a generation is made
 _USUAL_LENGTH = 64.0  # terms of a chunk, taken where there is nothing to measure yet
@@ -72,7 +72,11 @@ class Encoder:
         embedded = self._dense.embed(texts, counts)
         if self._sparse is None or not texts:
             return embedded
-        return replace(embedded, sparse=self._sparse.passages(texts))
+        return replace(embedded, sparse=self.sparse(texts))
+
+    def sparse(self, texts: Sequence[str]) -> Sequence[SparseVector]:
+        """Return the sparse vectors of `texts`; none at all where the recipe has no such part."""
+        return self._sparse.passages(texts) if self._sparse and texts else ()
 
     def query(self, text: str) -> Vector:
         """Return the dense vector of a question."""

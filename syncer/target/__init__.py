@@ -6,6 +6,7 @@ from syncer.target.creation import Creation
 from syncer.target.null import NullTarget
 from syncer.target.points import GenerationTarget
 from syncer.target.query import query
+from syncer.target.vectors import StoredPoints
 
 __all__ = [
     "Catalog",
@@ -13,6 +14,7 @@ __all__ = [
     "Creation",
     "GenerationTarget",
     "NullTarget",
+    "StoredPoints",
     "TargetSpec",
     "connect",
     "generation_name",

@@ -249,4 +249,5 @@ def _held(payload: Mapping[str, object]) -> Held:
         content=str(record.get("content", "")),
         payload=str(record.get("payload", "")),
         chunks=int(record.get("chunks", 1)),
+        text=str(record.get("text", "")),
     )

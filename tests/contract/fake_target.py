@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from uuid import UUID
 
 from syncer.keys import Key, PointId
-from syncer.model import SYNC_KEY, Held, Point, Reason
+from syncer.model import SYNC_KEY, Held, Point, Reason, StoredVectors
 
 
 class FakeTarget:
@@ -27,6 +27,14 @@ class FakeTarget:
             for identifier, key in ids.items()
             if identifier in self.points
         }
+
+    def stored(self, ids: Sequence[PointId], names: Sequence[str]) -> list[StoredVectors]:
+        """Read vectors."""
+        return [
+            _stored(self.points[identifier], names)
+            for identifier in ids
+            if identifier in self.points
+        ]
 
     def token(self) -> str | None:
         """Return the token."""
@@ -91,8 +99,18 @@ def _is_id(identifier: PointId) -> bool:
         return False
 
 
+def _stored(point: Point, names: Sequence[str]) -> StoredVectors:
+    record = point.payload.get(SYNC_KEY)
+    vectors = {name: vector for name, vector in point.vectors.items() if name in names}
+    if not isinstance(record, dict):
+        return StoredVectors(point.id, None, "", 1, vectors)
+    return StoredVectors(point.id, record["row"], record["text"], record["chunks"], vectors)
+
+
 def _held(point: Point) -> Held:
     record = point.payload.get(SYNC_KEY)
     if not isinstance(record, dict):
         return Held(None)
-    return Held(record["row"], record["content"], record["payload"], record["chunks"])
+    return Held(
+        record["row"], record["content"], record["payload"], record["chunks"], record["text"]
+    )

@@ -61,14 +61,14 @@ def test_the_same_point_twice_is_one_point(kind: Kind) -> None:
     kind.target.upsert([whole(1)])
     kind.target.upsert([whole(1, "y")])
     assert kind.count() == 1
-    assert kind.target.look_up({1: (1,)}) == {(1,): Held("1", "c", "p", 1)}
+    assert kind.target.look_up({1: (1,)}) == {(1,): Held("1", "c", "p", 1, "t")}
 
 
 def test_a_look_up_returns_what_is_there_and_leaves_out_what_is_not(kind: Kind) -> None:
     uuid = "6a7f75b2-5afe-51b8-b4b4-da7ae14a678d"
     kind.target.upsert([whole(1), whole(uuid, chunks=3)])
     found = kind.target.look_up({1: (1,), uuid: ("a",), 2: (2,)})
-    assert found == {(1,): Held("1", "c", "p", 1), ("a",): Held("1", "c", "p", 3)}
+    assert found == {(1,): Held("1", "c", "p", 1, "t"), ("a",): Held("1", "c", "p", 3, "t")}
 
 
 def test_a_point_without_book_keeping_is_foreign(kind: Kind) -> None:

@@ -18,7 +18,7 @@ from syncer.errors import (
     TargetError,
     TargetUnavailableError,
 )
-from syncer.model import SYNC_KEY, Embedded, Piece, Point
+from syncer.model import SYNC_KEY, Embedded, Piece, Point, SparseVector
 from syncer.plan import Chunker
 from syncer.ports import Embedder, Pipeline, State, Target
 from syncer.result import SyncResult
@@ -89,6 +89,10 @@ class CountingEmbedder:
     def split(self, texts: Sequence[str]) -> Sequence[Sequence[Piece]]:
         """Pass on."""
         return self._inner.split(texts)
+
+    def sparse(self, texts: Sequence[str]) -> Sequence[SparseVector]:
+        """Pass on."""
+        return self._inner.sparse(texts)
 
     def query(self, text: str) -> Sequence[float]:
         """Pass on."""
@@ -237,6 +241,9 @@ def test_a_refusal_is_tried_again_only_if_that_makes_sense(made: Memory) -> None
 
         def split(self, texts: Sequence[str]) -> Sequence[Sequence[Piece]]:
             return self._inner.split(texts)
+
+        def sparse(self, texts: Sequence[str]) -> Sequence[SparseVector]:
+            return self._inner.sparse(texts)
 
         def query(self, text: str) -> Sequence[float]:
             return self._inner.query(text)

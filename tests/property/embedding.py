@@ -8,7 +8,7 @@ from functools import cache
 
 from syncer.embed.hashing import HashEmbedder
 from syncer.embed.spec import EmbedSpec
-from syncer.model import Embedded, Piece, Recipe, Vector
+from syncer.model import Embedded, Piece, Recipe, SparseVector, Vector
 
 CHUNK = 4  # characters
 _INNER = HashEmbedder(EmbedSpec(provider="hash", dimension=8))
@@ -45,6 +45,10 @@ class MoodyEmbedder:
     def embed(self, texts: Sequence[str], counts: Sequence[int] = ()) -> Embedded:  # noqa: ARG002
         """Return the vectors of the texts, empty ones where it refuses."""
         return Embedded([() if text in self.refuses else vector_of(text) for text in texts])
+
+    def sparse(self, texts: Sequence[str]) -> Sequence[SparseVector]:  # noqa: ARG002
+        """Return nothing: there is no sparse part."""
+        return ()
 
     def query(self, text: str) -> Vector:
         """Return the vector of a question."""

@@ -18,7 +18,7 @@ from syncer.guard import Limit
 from syncer.keys import Key, decode_key
 from syncer.model import Description, Position
 from syncer.plan import Layout
-from syncer.ports import Pipeline
+from syncer.ports import Donor, Pipeline
 from syncer.result import SyncResult
 from syncer.retry import Retry, never, within
 from syncer.source import Limits
@@ -180,6 +180,13 @@ class Process:
             ),
             chunker=place.embedder.split,
             retry=_AT_ONCE if retried else never,
+            donors=(
+                Donor(
+                    fuse.guard(place.qdrant.lender(self.generation), "target"),
+                    (place.embedder.recipe.vector,),
+                    itself=True,
+                ),
+            ),
         )
 
 

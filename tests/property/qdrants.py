@@ -13,8 +13,8 @@ from syncer.errors import IdentityError
 from syncer.generations import Catalog as CatalogPort
 from syncer.keys import PointId
 from syncer.model import Description, Point, Recipe, SparseVector, Vector
-from syncer.ports import Target
-from syncer.target import Catalog, Connection, GenerationTarget, TargetSpec
+from syncer.ports import Lender, Target
+from syncer.target import Catalog, Connection, GenerationTarget, StoredPoints, TargetSpec
 
 Held = Mapping[PointId, tuple[object, Mapping[str, Sequence[float]]]]
 """Payload and vectors by point id."""
@@ -34,6 +34,9 @@ class Qdrant(Protocol):
 
     def target(self, generation: str) -> Target:
         """Return one generation."""
+
+    def lender(self, generation: str) -> Lender:
+        """Return the vectors of one generation."""
 
     def points(self, generation: str) -> Held:
         """Return all points of a generation."""
@@ -106,6 +109,10 @@ class FakeQdrant:
         """Return a generation's dictionary."""
         return self._catalog.targets[generation]
 
+    def lender(self, generation: str) -> FakeTarget:
+        """Return a generation's dictionary."""
+        return self._catalog.targets[generation]
+
     def points(self, generation: str) -> Held:
         """Return what a generation's dictionary holds."""
         points = self._catalog.targets[generation].points
@@ -145,6 +152,10 @@ class LocalQdrant:
     def target(self, generation: str) -> GenerationTarget:
         """Return a collection of the folder."""
         return GenerationTarget(self._opened(), generation)
+
+    def lender(self, generation: str) -> StoredPoints:
+        """Return the vectors of a collection of the folder."""
+        return StoredPoints(self._opened(), generation, 2)
 
     def points(self, generation: str) -> Held:
         """Return all points of a collection."""

@@ -40,6 +40,7 @@ COUNTS = {
     "deleted": 1,
     "empty": 1,
     "chunks": 6,
+    "reused": 0,
     "truncated": 1,
     "quarantined": 1,
     "withheld": 0,

@@ -1,0 +1,135 @@
+"""Vectors that need not be computed again: a point that is there has the vector of the same text.
+
+The hash of exactly what the embedder was given says which text that is, so no vector can come to
+sit on another one. Nothing is kept beside the collections: they are the store of vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from syncer.keys import PointId, point_id
+from syncer.model import Chunk, Embedded, Recipe, SparseVector, StoredVectors, Vector
+from syncer.plan import RowPlan
+from syncer.ports import Donor, Embedder, Pipeline
+from syncer.recipes import canary_agrees
+
+_ASKED_ONLY = frozenset({"query_prefix"})  # of the dense part: what no stored vector depends on
+
+
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """What need not be computed, by the hash of the text."""
+
+    dense: Mapping[str, Vector] = field(default_factory=dict)
+    sparse: Mapping[str, SparseVector] = field(default_factory=dict)
+
+
+def lends(theirs: Recipe, ours: Recipe) -> tuple[str, ...]:
+    """Return the names of the vectors in a generation made by `theirs` that `ours` would make too.
+
+    Where texts are cut does not matter, since a vector is found by the hash of its text.
+    """
+    found = []
+    if (
+        _of_passages(theirs) == _of_passages(ours)
+        and (theirs.dimension, theirs.distance) == (ours.dimension, ours.distance)
+        and canary_agrees(theirs, ours)
+    ):
+        found.append(theirs.vector)
+    if theirs.sparse and theirs.sparse == ours.sparse:
+        found.append(theirs.sparse_vector)
+    return tuple(found)
+
+
+def _of_passages(recipe: Recipe) -> dict[str, object]:
+    return {name: value for name, value in recipe.dense.items() if name not in _ASKED_ONLY}
+
+
+def borrow(pipeline: Pipeline, rows: Sequence[RowPlan]) -> Lent:
+    """Return the vectors that the pipeline's donors hold for the chunks of `rows`.
+
+    The first donor that has one lends it; a donor is only asked for rows that lack one.
+    """
+    dense: dict[str, Vector] = {}
+    sparse: dict[str, SparseVector] = {}
+    for donor in pipeline.donors:
+        lacking = [
+            row
+            for row in rows
+            if donor.can_help(row)
+            and _lacks(row, dense, sparse if pipeline.layout.sparse else None)
+        ]
+        if not lacking:
+            continue
+        wanted = {chunk.text_hash for row in lacking for chunk in row.chunks}
+        for found in _of_rows(pipeline, donor, lacking):
+            if found.text not in wanted:
+                continue
+            for vector in found.vectors.values():
+                if isinstance(vector, SparseVector):
+                    sparse.setdefault(found.text, vector)
+                else:
+                    dense.setdefault(found.text, vector)
+    return Lent(dense, sparse)
+
+
+def _lacks(
+    row: RowPlan, dense: Mapping[str, Vector], sparse: Mapping[str, SparseVector] | None
+) -> bool:
+    return any(
+        chunk.text_hash not in dense or (sparse is not None and chunk.text_hash not in sparse)
+        for chunk in row.chunks
+    )
+
+
+def _of_rows(pipeline: Pipeline, donor: Donor, rows: Sequence[RowPlan]) -> Iterator[StoredVectors]:
+    """Yield what the donor holds of these rows: their chunk 0 first, which knows of the others."""
+    table = pipeline.layout.table
+    first = {point_id(table, row.key): row for row in rows}
+    others: list[PointId] = []
+    for found in pipeline.retry(donor.lender.stored, list(first), donor.vectors):
+        row = first[found.id]
+        if found.row == row.row:
+            others += [point_id(table, row.key, n) for n in range(1, found.chunks)]
+            yield found
+    if others:
+        yield from pipeline.retry(donor.lender.stored, others, donor.vectors)
+
+
+def embedded(pipeline: Pipeline, chunks: Sequence[Chunk], lent: Lent) -> Embedded:
+    """Return the vectors of `chunks` in their order: lent ones as they are, the others computed."""
+    embedder = pipeline.embedder
+    missing = [place for place, chunk in enumerate(chunks) if chunk.text_hash not in lent.dense]
+    texts, counts = [chunks[n].text for n in missing], [chunks[n].tokens for n in missing]
+    new = pipeline.retry(embedder.embed, texts, counts) if texts else Embedded(())
+    if len(missing) == len(chunks):
+        return new
+    vectors = [lent.dense.get(chunk.text_hash, ()) for chunk in chunks]
+    for place, vector in zip(missing, new.vectors, strict=True):
+        vectors[place] = vector
+    return Embedded(
+        vectors,
+        frozenset(missing[n] for n in new.truncated),
+        {missing[n]: why for n, why in new.refused.items()},
+        _sparse(chunks, lent, dict(zip(missing, new.sparse, strict=False)), embedder),
+        reused=len(chunks) - len(missing),
+    )
+
+
+def _sparse(
+    chunks: Sequence[Chunk], lent: Lent, new: Mapping[int, SparseVector], embedder: Embedder
+) -> Sequence[SparseVector]:
+    """Return the sparse vectors of `chunks`: `new` ones by place, lent ones, the rest computed."""
+    if not embedder.recipe.sparse:
+        return ()
+    found = {
+        place: vector
+        for place, chunk in enumerate(chunks)
+        if (vector := new.get(place) or lent.sparse.get(chunk.text_hash))
+    }
+    left = [place for place in range(len(chunks)) if place not in found]
+    rest = embedder.sparse([chunks[place].text for place in left]) if left else ()
+    found.update(zip(left, rest, strict=True))
+    return [found[place] for place in range(len(chunks))]
