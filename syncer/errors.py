@@ -9,7 +9,9 @@ message. A message names the object, the cause and the next action::
     │   ├── IdentityError           the database or the collection is not the one that was left
     │   ├── RecipeError             the vectors in the collection were made in another way
     │   ├── SchemaError             tables, triggers or the collection are not as expected
-    │   └── StateError              syncer's own state cannot be read any more
+    │   ├── StateError              syncer's own state cannot be read any more
+    │   ├── DriftError              a generation is not equal to the source
+    │   └── ShrunkError         9   a new generation is much smaller; to be confirmed
     ├── SourceError             5   the SQLite database
     │   └── SourceBusyError         ... is locked; may be tried again
     ├── TargetError             6   Qdrant
@@ -96,6 +98,16 @@ class SchemaError(RefusedError):
 
 class StateError(RefusedError):
     """syncer's own state is damaged."""
+
+
+class DriftError(RefusedError):
+    """A generation is not equal to the source, and could not be made so."""
+
+
+class ShrunkError(RefusedError):
+    """The new generation is much smaller than the one that serves."""
+
+    exit_code = ExitCode.WITHHELD
 
 
 class SourceError(SyncerError):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from syncer.errors import IdentityError, RefusedError
-from syncer.model import Description, Recipe
+from syncer.model import Description, Phase, Recipe
 from syncer.recipes import check_recipe, differences
 
 
@@ -31,6 +31,10 @@ class Known(Protocol):
         """Whether the alias was seen to point at it."""
 
     @property
+    def phase(self) -> Phase:
+        """Return what it is there for."""
+
+    @property
     def mapping_digest(self) -> str:
         """Return the digest of the mapping that it was last kept by."""
 
@@ -43,9 +47,9 @@ class Store(Protocol):
     """The state's list of generations."""
 
     def generations(self, alias: str) -> Sequence[Known]:
-        """Return all generations of `alias`; at most one serves, the others are in the making."""
+        """Return all generations of `alias`; at most one serves."""
 
-    def add(self, generation: str, alias: str, table: str) -> None:
+    def add(self, generation: str, alias: str, table: str, phase: Phase = Phase.NEW) -> None:
         """Note a generation that is about to be made."""
 
     def forget(self, generation: str) -> None:
@@ -112,12 +116,13 @@ def settle(store: Store, catalog: Catalog, wanted: Wanted, new_name: Callable[[]
 
     What an interrupted run left half made is finished or forgotten.
     Raises IdentityError or RecipeError where state, target and settings do not agree. A changed
-    mapping is no disagreement: the walk begins again in place.
+    mapping is no disagreement: the walk begins again in place. Nor is another recipe, while a
+    rebuild by that one is under way: until it has ended, the serving generation goes on by its own.
     """
-    ours = store.generations(wanted.alias)
     found = catalog.resolve(wanted.alias)
+    ours = finish_swap(store, wanted.alias, found)
     known = next((each for each in ours if each.serving), None)
-    in_making = [each.generation for each in ours if not each.serving]
+    in_making = [each.generation for each in ours if each.phase is Phase.NEW]
     if known is None or found in in_making:
         check_unclaimed(wanted.alias, found, ours)
         return _make(store, catalog, wanted, new_name)
@@ -125,7 +130,8 @@ def settle(store: Store, catalog: Catalog, wanted: Wanted, new_name: Callable[[]
     described = check_serving(
         catalog, wanted.alias, known, (description.source_id, description.table)
     )
-    check_recipe(known.generation, described.recipe, description.recipe)
+    if not _is_being_rebuilt(catalog, ours, wanted):
+        check_recipe(known.generation, described.recipe, description.recipe)
     catalog.mend(known.generation, described.recipe, wanted.indexes)
     mapping = description.mapping
     if mapping != described.mapping or mapping != known.mapping_digest:
@@ -136,6 +142,22 @@ def settle(store: Store, catalog: Catalog, wanted: Wanted, new_name: Callable[[]
     for generation in in_making:
         store.forget(generation)
     return known.generation
+
+
+def finish_swap(store: Store, alias: str, found: str | None) -> Sequence[Known]:
+    """Return all generations of `alias`; note a swap that was interrupted after the alias moved."""
+    ours = store.generations(alias)
+    heir = next((each for each in ours if each.generation == found), None)
+    if heir is None or heir.phase not in {Phase.VERIFIED, Phase.RETURNING}:
+        return ours
+    store.serve(heir.generation, heir.settings_digest, heir.mapping_digest)
+    return store.generations(alias)
+
+
+def _is_being_rebuilt(catalog: Catalog, ours: Sequence[Known], wanted: Wanted) -> bool:
+    """Say whether a rebuild towards what the settings want is under way."""
+    greens = (each for each in ours if each.phase.is_green)
+    return any(catalog.exists(g.generation) and is_as_wanted(catalog, g, wanted) for g in greens)
 
 
 def start_over(store: Store, catalog: Catalog, wanted: Wanted, new_name: Callable[[], str]) -> str:
@@ -206,7 +228,7 @@ def check_alias(alias: str, expected: str, found: str | None) -> None:
             f"the alias {alias} {where}, but the state says {expected}: the collection was "
             "replaced, removed or is another Qdrant's, or the database was restored",
             hint="Check target.url or target.path and the database. If the collection is gone "
-            "for good, `syncer once --start-over` builds a new one from SQLite.",
+            "for good, `syncer rebuild` builds a new one from SQLite.",
         )
 
 
@@ -222,14 +244,14 @@ def check_unclaimed(alias: str, found: str | None, ours: Sequence[Known]) -> Non
 
 
 def _make(store: Store, catalog: Catalog, wanted: Wanted, new_name: Callable[[], str]) -> str:
-    """Make a generation, or finish one whose making was interrupted; forget all others.
+    """Make a generation, or finish one whose making was interrupted; forget all but kept ones.
 
     It is noted before anything of it exists, and serves only when all of it is there and nothing
     else is known: interrupted at any moment, the next call finds its way from there.
     """
     ours = store.generations(wanted.alias)
-    in_making = (each for each in ours if not each.serving)
-    usable = (each.generation for each in in_making if _is_as_wanted(catalog, each, wanted))
+    in_making = (each for each in ours if each.phase is Phase.NEW)
+    usable = (each.generation for each in in_making if is_as_wanted(catalog, each, wanted))
     generation = next(usable, None)
     if generation is None:
         generation = new_name()
@@ -241,7 +263,7 @@ def _make(store: Store, catalog: Catalog, wanted: Wanted, new_name: Callable[[],
     if described.mapping != wanted.description.mapping:
         _describe(catalog, generation, wanted, described.recipe)
     for other in ours:
-        if other.generation != generation:
+        if other.generation != generation and other.phase is not Phase.KEPT:
             store.forget(other.generation)
     store.serve(generation, wanted.settings_digest, wanted.description.mapping)
     return generation
@@ -252,7 +274,8 @@ def _describe(catalog: Catalog, generation: str, wanted: Wanted, recipe: Recipe)
     catalog.set_description(generation, replace(wanted.description, recipe=recipe))
 
 
-def _is_as_wanted(catalog: Catalog, known: Known, wanted: Wanted) -> bool:
+def is_as_wanted(catalog: Catalog, known: Known, wanted: Wanted) -> bool:
+    """Say whether a generation is what the settings want, or nothing of it is there yet."""
     if known.source_table != wanted.description.table:
         return False
     if not catalog.exists(known.generation):

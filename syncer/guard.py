@@ -28,24 +28,30 @@ class Limit:
 
 
 def too_many_gone(
-    pipeline: Pipeline, position: Position, limit: Limit, *, head: int, now: str
+    pipeline: Pipeline, position: Position, limit: Limit | None, *, head: int, now: str
 ) -> bool:
     """Say whether the deletes that are due up to `head` are to be withheld."""
     return _exceeds(pipeline, limit, now, pipeline.source.gone(position, head=head, now=now))
 
 
-def too_many_missing(pipeline: Pipeline, limit: Limit, *, now: str) -> bool:
+def too_many_missing(pipeline: Pipeline, limit: Limit | None, *, now: str) -> bool:
     """Say whether the rows that the target holds and the source does not are to be kept."""
     pages = (_missing(pipeline, rows, now) for rows in pipeline.target.row_pages())
     return _exceeds(pipeline, limit, now, pages)
 
 
-def _exceeds(pipeline: Pipeline, limit: Limit, now: str, pages: Iterable[Sequence[Key]]) -> bool:
+def _exceeds(
+    pipeline: Pipeline, limit: Limit | None, now: str, pages: Iterable[Sequence[Key]]
+) -> bool:
     """Count no further than to the limit; ask the target only if so many could be too many.
+
+    Without a limit whoever calls judges by other means.
 
     What is withheld already counts: a run that was stopped in the middle leaves the rest to the
     next one, and they belong together.
     """
+    if limit is None:
+        return False
     hour_ago = datetime.fromisoformat(now) - timedelta(hours=1)
     earlier = pipeline.state.deletes_since(hour_ago.isoformat(timespec="milliseconds"))
     indexed = pipeline.state.rows()

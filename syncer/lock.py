@@ -42,6 +42,21 @@ def held(path: Path, what: str, wait: float = 0.0, *, named: bool = True) -> Ite
         os.close(descriptor)
 
 
+def deaths(path: Path) -> int:
+    """Return how many holders of the lock on `path` died last, in a row; 0 while it is held."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return 0
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return _deaths(descriptor)
+    except BlockingIOError:
+        return 0
+    finally:
+        os.close(descriptor)
+
+
 def touched(path: Path) -> float:
     """Return when the lock was last held or touched, in seconds since the epoch; 0.0 if never."""
     try:

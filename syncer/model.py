@@ -236,6 +236,27 @@ class Description:
     metadata_key: str = "metadata"
 
 
+class Phase(StrEnum):
+    """What a generation is there for; stored, so that every step survives a kill."""
+
+    NEW = "new"  # the first one, or one that replaces a lost one: serves as soon as it is there
+    BUILDING = "building"  # the green one of a rebuild
+    VERIFIED = "verified"  # found equal to the source; the alias may be on its way to it
+    SERVING = "serving"
+    KEPT = "kept"  # served before; there for `rollback`
+    RETURNING = "returning"  # a kept one to which the alias may be on its way back
+
+    @property
+    def may_take_over(self) -> bool:
+        """Whether the alias may point at such a one because a swap was interrupted."""
+        return self in {Phase.NEW, Phase.VERIFIED, Phase.RETURNING}
+
+    @property
+    def is_green(self) -> bool:
+        """Whether it belongs to a rebuild that has not ended."""
+        return self in {Phase.BUILDING, Phase.VERIFIED}
+
+
 class Mode(StrEnum):
     """By what to search: by meaning, by the words themselves, or by both, fused by rank."""
 

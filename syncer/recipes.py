@@ -23,8 +23,8 @@ def check_recipe(generation: str, found: Recipe, wanted: Recipe) -> None:
         raise RecipeError(
             f"{generation} was made by another recipe than the settings ask for: "
             + "; ".join(found_differences),
-            hint="Put the settings, or the library's version, back, or rebuild: `syncer once "
-            "--start-over` makes a new generation by what there is now.",
+            hint="Put the settings, or the library's version, back, or run `syncer rebuild`: it "
+            "makes a new generation by what there is now, while this one goes on serving.",
         )
 
 
@@ -34,8 +34,8 @@ def check_same(generation: str, found: Recipe, loaded: Recipe) -> None:
         raise RecipeError(
             f"{generation} cannot be asked: what it was made with is not here any more: "
             + "; ".join(wrong),
-            hint="Put the model's files and the library's version back, or rebuild: `syncer once "
-            "--start-over` makes a new generation by what is here.",
+            hint="Put the model's files and the library's version back, or run `syncer rebuild`: "
+            "it makes a new generation by what is here.",
         )
 
 

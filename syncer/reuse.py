@@ -7,7 +7,7 @@ sit on another one. Nothing is kept beside the collections: they are the store o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from syncer.keys import PointId, point_id
 from syncer.model import Chunk, Embedded, Recipe, SparseVector, StoredVectors, Vector
@@ -15,6 +15,7 @@ from syncer.plan import RowPlan
 from syncer.ports import Donor, Embedder, Pipeline
 from syncer.recipes import canary_agrees
 
+_CLOSE = 0.1  # share by which a mean length may differ and stay what it was
 _ASKED_ONLY = frozenset({"query_prefix"})  # of the dense part: what no stored vector depends on
 
 
@@ -47,6 +48,20 @@ def _of_passages(recipe: Recipe) -> dict[str, object]:
     return {name: value for name, value in recipe.dense.items() if name not in _ASKED_ONLY}
 
 
+def with_length_of(theirs: Recipe, ours: Recipe) -> Recipe:
+    """Return `ours` with the mean length of `theirs`, if that is all that keeps words from lending.
+
+    Up to a tenth, another mean moves BM25's weights by less than the length of any one text does.
+    """
+    there, here = theirs.sparse.get("avg_len"), ours.sparse.get("avg_len")
+    if not isinstance(there, (int, float)) or not isinstance(here, (int, float)):
+        return ours
+    same = {**ours.sparse, "avg_len": there}
+    if same != theirs.sparse or abs(there - here) > _CLOSE * here:
+        return ours
+    return replace(ours, sparse=same)
+
+
 def borrow(pipeline: Pipeline, rows: Sequence[RowPlan]) -> Lent:
     """Return the vectors that the pipeline's donors hold for the chunks of `rows`.
 
@@ -64,7 +79,7 @@ def borrow(pipeline: Pipeline, rows: Sequence[RowPlan]) -> Lent:
         if not lacking:
             continue
         wanted = {chunk.text_hash for row in lacking for chunk in row.chunks}
-        for found in _of_rows(pipeline, donor, lacking):
+        for found in of_rows(pipeline, donor, lacking):
             if found.text not in wanted:
                 continue
             for vector in found.vectors.values():
@@ -84,7 +99,7 @@ def _lacks(
     )
 
 
-def _of_rows(pipeline: Pipeline, donor: Donor, rows: Sequence[RowPlan]) -> Iterator[StoredVectors]:
+def of_rows(pipeline: Pipeline, donor: Donor, rows: Sequence[RowPlan]) -> Iterator[StoredVectors]:
     """Yield what the donor holds of these rows: their chunk 0 first, which knows of the others."""
     table = pipeline.layout.table
     first = {point_id(table, row.key): row for row in rows}

@@ -48,6 +48,11 @@ def warn(message: str) -> None:
     structlog.get_logger().warning("risk", message=message)
 
 
+def said(message: str) -> None:
+    """Log what a long run is about to do, or has done."""
+    structlog.get_logger().info("step", message=message)
+
+
 def connected(place: str, version: str) -> None:
     """Log which server answers, and which version it is."""
     structlog.get_logger().info("server", place=place, version=version)

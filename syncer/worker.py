@@ -100,7 +100,7 @@ class Terms:
 
     now: Callable[[], str]
     stop: Stop
-    limit: Limit = field(default_factory=Limit)
+    limit: Limit | None = field(default_factory=Limit)  # None: whoever calls judges the deletes
     page: int = 500  # rows that are looked at again at a time
 
 

@@ -87,7 +87,7 @@ def check_token(state: State, target: Target) -> str | None:
             "the collection does not carry the token that the state knows: the database was "
             "restored, the collection was replaced, or somebody else writes to it",
             hint="Find out which of the two is right. To build the collection anew from the "
-            "database as it is now, run `syncer once --start-over`.",
+            "database as it is now, run `syncer rebuild`.",
         )
     return found
 

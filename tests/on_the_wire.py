@@ -16,6 +16,7 @@ from qdrant_client import QdrantClient
 from qdrant_http import anywhere
 
 from syncer.cli.once import once as run_once
+from syncer.cli.rebuild import rebuild as run_rebuild
 from syncer.errors import ExitCode, SyncerError
 from syncer.keys import PointId
 from syncer.model import SYNC_KEY, Description, Point, Position, Recipe, SparseVector
@@ -124,6 +125,9 @@ class Told:
     error: SyncerError | None = None
     result: SyncResult | None = None
 
+    def say(self, message: str) -> None:
+        """Pass over it."""
+
     def warn(self, message: str) -> None:
         """Keep it."""
         self.warnings.append(message)
@@ -167,6 +171,12 @@ def once(settings: Settings, **how: bool) -> tuple[ExitCode, Told]:
     """Run ``syncer once`` in this process; return its exit code and what it said."""
     told = Told()
     return run_once(settings, told, **how), told
+
+
+def rebuild(settings: Settings) -> tuple[ExitCode, Told]:
+    """Run ``syncer rebuild`` in this process; return its exit code and what it said."""
+    told = Told()
+    return run_rebuild(settings, told), told
 
 
 def settings(folder: Path, url: str, **options: object) -> Settings:

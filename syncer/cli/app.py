@@ -147,6 +147,67 @@ def once(
     raise typer.Exit(int(code))
 
 
+@app.command()
+def rebuild(
+    config: Config = None,
+    overrides: Set = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Say what would be embedded, and how long; do nothing.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Build the collection again beside the one that serves, then let it take over."""
+    from syncer.cli import planned, report
+    from syncer.cli import rebuild as command
+
+    settings = _settings(config, overrides)
+    if plan:
+        found = planned.plan(settings)
+        typer.echo(json.dumps(found.as_dict()) if as_json else found.in_words())
+        return
+    chosen = report.choose(settings, as_json=as_json)
+    raise typer.Exit(int(command.rebuild(settings, chosen)))
+
+
+@app.command()
+def rollback(
+    to: Annotated[
+        str | None,
+        typer.Argument(help="A generation, as `status` lists it; default: the last that served."),
+    ] = None,
+    config: Config = None,
+    overrides: Set = None,
+    as_json: Json = False,
+) -> None:
+    """Let a generation that served before take over again, once it is up to date."""
+    from syncer.cli import rebuild as command
+    from syncer.cli import report
+
+    settings = _settings(config, overrides)
+    chosen = report.choose(settings, as_json=as_json)
+    raise typer.Exit(int(command.rollback(settings, chosen, to)))
+
+
+@app.command()
+def gc(
+    config: Config = None,
+    overrides: Set = None,
+    keep: Annotated[
+        int | None,
+        typer.Option(min=0, help="How many to leave for `rollback`; default: as set."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would go; remove nothing.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Remove generations that nothing needs any more."""
+    from syncer.cli import gc as command
+
+    fates = command.gc(_settings(config, overrides), keep, dry_run=dry_run)
+    typer.echo(command.as_json(fates) if as_json else command.in_words(fates, dry_run=dry_run))
+
+
 @app.command("confirm-deletes")
 def confirm_deletes(config: Config = None, overrides: Set = None, as_json: Json = False) -> None:
     """Take out the rows whose deletion was withheld."""

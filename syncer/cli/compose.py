@@ -17,6 +17,7 @@ from syncer.state import StateStore, utc_now
 if TYPE_CHECKING:
     from syncer.embed.encoder import Encoder
     from syncer.generations import Wanted
+    from syncer.guard import Limit
     from syncer.model import Recipe
     from syncer.plan import Layout
     from syncer.ports import Donor, Embedder, Pipeline, Target
@@ -123,14 +124,16 @@ def reconcile(sides: Sides, connection: Connection, embedder: Encoder) -> str:
 def _parties(
     sides: Sides, connection: Connection, embedder: Encoder
 ) -> tuple[StateStore, Catalog, Wanted, Callable[[], str]]:
-    from syncer.target import Catalog, generation_name
+    from syncer.target import Catalog
 
-    connection.check_version()
+    return sides.store, Catalog(connection), wanted(sides, embedder), namer(sides)
 
-    def new_name() -> str:
-        return generation_name(sides.alias, datetime.now(UTC))
 
-    return sides.store, Catalog(connection), wanted(sides, embedder), new_name
+def namer(sides: Sides) -> Callable[[], str]:
+    """Return what gives a new generation its name."""
+    from syncer.target import generation_name
+
+    return lambda: generation_name(sides.alias, datetime.now(UTC))
 
 
 def pipeline(
@@ -212,12 +215,16 @@ def retry_policy(
 
 def terms(settings: Settings, stop: Stop) -> Terms:
     """Return on what terms a run works."""
-    from syncer.guard import Limit
     from syncer.worker import Terms
 
-    sync = settings.sync
-    limit = Limit(sync.max_deletes, sync.max_delete_share)
-    return Terms(utc_now, stop, limit, page=sync.window_rows)
+    return Terms(utc_now, stop, limit(settings), page=settings.sync.window_rows)
+
+
+def limit(settings: Settings) -> Limit:
+    """Return how many deletes are too many."""
+    from syncer.guard import Limit
+
+    return Limit(settings.sync.max_deletes, settings.sync.max_delete_share)
 
 
 def seconds_since_target_was_seen(sides: Sides, generation: str, now: float) -> float:

@@ -85,14 +85,19 @@ def _target_is_due(sides: Sides, known: Generation) -> bool:
 
 
 def _look_at_target(sides: Sides, known: Generation) -> None:
-    """See that alias, collection and token are still those that were left; write nothing."""
+    """See that alias, collection and token are still those that were left; write nothing.
+
+    Raises LockedError if somebody writes to the generation, or has put another in its place.
+    """
     from syncer.target import connect
 
-    with (
-        lock.held(sides.lock_path(sides.alias), f"the lock on {sides.alias}", named=False),
-        connect(specs.target_spec(sides.settings), to_write=False) as connection,
-    ):
-        check_target(sides, known, connection)
+    name = known.generation
+    with lock.held(sides.lock_path(name), f"the lock on {name}", named=False):
+        now = sides.store.serving(sides.alias)
+        if now is None or now.generation != name:
+            raise LockedError(f"{name} has just been replaced")
+        with connect(specs.target_spec(sides.settings), to_write=False) as connection:
+            check_target(sides, now, connection)
     lock.touch(sides.lock_path(known.generation))
 
 

@@ -122,7 +122,8 @@ def _open_source(settings: Settings) -> LogSource:
 
 
 def _open_store(settings: Settings, path: Path) -> StateStore:
-    return StateStore(path, busy=_busy_slice(settings))
+    busy, keep_old = _busy_slice(settings), settings.target.keep_old
+    return StateStore(path, busy=busy, keep_old=keep_old)
 
 
 def _busy_slice(settings: Settings) -> float:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 class Report(Protocol):
     """Where a run says what it does."""
 
+    def say(self, message: str) -> None:
+        """Say what a long run is about to do, or has done."""
+
     def warn(self, message: str) -> None:
         """Say that something is risky, but stops nothing."""
 
@@ -74,6 +77,13 @@ class TerminalReport:
     def __init__(self) -> None:
         self._progress: Progress | None = None
         self._task: TaskID | None = None
+
+    def say(self, message: str) -> None:
+        """Say it on stderr, above the bar."""
+        if self._progress is not None:
+            self._progress.console.print(message, highlight=False)
+        else:
+            print(message, file=sys.stderr)  # noqa: T201
 
     def warn(self, message: str) -> None:
         """Say it on stderr."""
@@ -139,6 +149,10 @@ class LogReport:
 
         telemetry.configure(as_json=True, level=level)
         self._telemetry = telemetry
+
+    def say(self, message: str) -> None:
+        """Log it."""
+        self._telemetry.said(message)
 
     def warn(self, message: str) -> None:
         """Log the warning."""

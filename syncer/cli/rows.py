@@ -12,8 +12,9 @@ from syncer.cli.opening import Sides
 from syncer.cli.run import How, reported, run, sum_of
 from syncer.errors import ExitCode, SettingsError
 from syncer.keys import Key, decode_key, encode_key
+from syncer.model import Phase
 from syncer.settings import Settings
-from syncer.state import QuarantineRecord
+from syncer.state import Generation, QuarantineRecord
 
 if TYPE_CHECKING:
     from syncer.cli.report import Report
@@ -23,8 +24,32 @@ if TYPE_CHECKING:
 
 
 def confirm_deletes(settings: Settings, report: Report) -> ExitCode:
-    """Look once more at each row whose deletion is withheld, and take out what is still gone."""
-    return reported(settings, report, lambda sides: run(sides, report, How(), _withheld))
+    """Look once more at each row whose deletion is withheld, and take out what is still gone.
+
+    Of a generation that was built and is much smaller, it is noted that it may take over.
+    """
+
+    def work(sides: Sides) -> ExitCode:
+        for each in _shrunk(sides):
+            sides.store.confirm_rows(each.generation, each.rows)
+            report.say(f"{each.generation} may take over with {each.rows} rows")
+        return run(sides, report, How(), _withheld)
+
+    return reported(settings, report, work)
+
+
+def _shrunk(sides: Sides) -> list[Generation]:
+    """Return the generations that may not take over, since they are much smaller."""
+    from syncer.cli.compose import limit
+
+    ours = sides.store.generations(sides.alias)
+    before = next((each.rows for each in ours if each.serving), 0)
+    most, waiting = limit(sides.settings), {Phase.VERIFIED, Phase.KEPT, Phase.RETURNING}
+    return [
+        each
+        for each in ours
+        if each.phase in waiting and most.is_exceeded(before - each.rows, before)
+    ]
 
 
 def retry(settings: Settings, report: Report, rows: Sequence[str]) -> ExitCode:
@@ -50,8 +75,9 @@ def forget(settings: Settings, rows: Sequence[str]) -> list[str]:
     """
     with opening.opened(settings) as sides:
         chosen = [record.row for record in _chosen(sides, rows)]
-        with opening.locked(sides, sides.alias):
-            sides.store.forget_rows(_serving(sides), chosen)
+        if chosen:
+            with opening.locked(sides, _serving(sides)):
+                sides.store.forget_rows(_serving(sides), chosen)
     return chosen
 
 

@@ -8,19 +8,18 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from syncer.cli import compose, opening, specs
+from syncer.cli import compose, opening
 from syncer.cli.opening import Sides
 from syncer.errors import ExitCode, IdentityError, SyncerError
 from syncer.settings import Settings
 from syncer.state import Generation
 
 if TYPE_CHECKING:
+    from syncer.cli.ready import Ready, Settling
     from syncer.cli.report import Report
-    from syncer.embed.encoder import Encoder
     from syncer.model import Description
     from syncer.ports import Pipeline
     from syncer.result import SyncResult
-    from syncer.retry import Retry
     from syncer.target import Connection
     from syncer.worker import Stop, Terms
 
@@ -57,12 +56,17 @@ def reported(
 
 def run(sides: Sides, report: Report, how: How, work: Work) -> ExitCode:
     """Do `work` on the generation that serves, or on a new one; return the exit code."""
+    return stoppable(sides, report, lambda stop: _settled(sides, report, stop, how, work))
+
+
+def stoppable(sides: Sides, report: Report, work: Callable[[Stop], SyncResult]) -> ExitCode:
+    """Do `work` until it ends or a signal stops it, and report it; return the exit code."""
     from syncer.worker import Stop, Stopped, stopping_on_signals
 
     stop = Stop()
     try:
         with stopping_on_signals(stop):
-            result = _settled(sides, report, stop, how, work)
+            result = work(stop)
     except Stopped:
         code = stop.exit_code or ExitCode.INTERRUPTED
         report.stopped(code)
@@ -119,68 +123,28 @@ def check_target(sides: Sides, known: Generation, connection: Connection) -> Des
 
 def _settled(sides: Sides, report: Report, stop: Stop, how: How, work: Work) -> SyncResult:
     """Do `work`; where state and collection differ and it was asked for, make them agree first."""
-    from syncer.target import connect
+    from syncer.cli.ready import ready
 
-    retry = compose.retry_policy(sides.settings, stop.sleep, report.retrying)
-    with (
-        connect(specs.target_spec(sides.settings)) as connection,
-        opening.locked(sides, sides.alias) as deaths,
-        closing(compose.build_embedder(sides.settings, deaths)) as embedder,
-    ):
+    with ready(sides, report, stop) as found:
+        try:
+            before = [compose.start_over] if how.start_over else []
+            return work_on_serving(found, report, work, *before)
+        except IdentityError as error:
+            if not how.reconcile:
+                raise
+            report.warn(f"{error.message}; both stores are compared row by row")
+        return work_on_serving(found, report, work, compose.reconcile)
+
+
+def work_on_serving(found: Ready, report: Report, work: Work, *before: Settling) -> SyncResult:
+    """Do `work` on the generation that is to be written to, after what is to be done `before`."""
+    sides = found.sides
+    with found.settled(*before, compose.settle) as (generation, deaths):
         if deaths:
             sides.source.narrow(deaths)
             report.warn(
                 f"the last {deaths} runs were killed; this one works in smaller portions, in case "
                 "memory was the cause"
             )
-        ready = _Ready(sides, connection, embedder, retry, stop)
-        if how.start_over:
-            retry(compose.start_over, sides, connection, embedder)
-        try:
-            return ready.do(work, report)
-        except IdentityError as error:
-            if not how.reconcile:
-                raise
-            report.warn(f"{error.message}; both stores are compared row by row")
-        retry(compose.reconcile, sides, connection, embedder)
-        return ready.do(work, report)
-
-
-@dataclass(frozen=True, slots=True)
-class _Ready:
-    """Everything that a run needs, open."""
-
-    sides: Sides
-    connection: Connection
-    embedder: Encoder
-    retry: Retry
-    stop: Stop
-
-    def do(self, work: Work, report: Report) -> SyncResult:
-        """Settle on a generation, see that it is the one left behind, and work on it."""
-        from syncer.cli.counted import keeping_count
-        from syncer.target import Catalog, GenerationTarget
-        from syncer.write import check_token
-
-        sides, retry, catalog = self.sides, self.retry, Catalog(self.connection)
-        generation = retry(compose.settle, sides, self.connection, self.embedder)
-        if version := self.connection.version:
-            report.connected(self.connection.spec.name, version)
-        recipe = retry(catalog.describe, generation).recipe
-        for difference in retry(catalog.differences, generation, recipe):
-            report.warn(f"{generation} is stored otherwise than the settings ask: {difference}")
-        embedder = self.embedder.by(recipe)  # with what was measured when it was made
-        retry(sides.store.see_schema, generation, sides.schema)
-        with opening.locked(sides, generation):
-            pipeline = compose.pipeline(sides, self.connection, embedder, generation, retry)
-            target = pipeline.target
-            assert isinstance(target, GenerationTarget)  # noqa: S101 - it counts, too
-            state = sides.store.bind(generation)
-            retry(check_token, state, target)
-            with keeping_count(state, target, generation, retry) as more:
-                if more:
-                    report.warn(f"{generation} has {more} points that syncer has not counted")
-                terms = compose.terms(sides.settings, self.stop)
-                result = work(pipeline, terms, report, sides)
-                retry(check_token, state, target)
-            return result
+        with found.pipeline(generation, report) as pipeline:
+            return work(pipeline, compose.terms(sides.settings, found.stop), report, sides)

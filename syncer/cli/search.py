@@ -65,7 +65,7 @@ def asking(settings: Settings, mode: Mode | None = None) -> Iterator[Ask]:
 
         def ask(text: str, limit: int, where: Mapping[str, object]) -> list[Hit]:
             asked = question(normalise(text))  # as the rows' texts are
-            return query(connection, alias, described, asked, limit, where)
+            return query(connection, generation, described, asked, limit, where)
 
         yield ask
 

@@ -6,8 +6,30 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 from syncer.cli import opening
+from syncer.model import Phase
 from syncer.settings import Settings
 from syncer.state import utc_now
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A generation besides the one that serves: what it is there for, and since when."""
+
+    generation: str
+    phase: str
+    since: str
+    rows: int
+
+    def in_words(self) -> str:
+        """Return what it is there for, for people."""
+        what = {
+            Phase.BUILDING: "being built by a rebuild",
+            Phase.VERIFIED: "built and verified; `syncer rebuild` lets it take over",
+            Phase.KEPT: "kept for `syncer rollback`, until `syncer gc`",
+            Phase.RETURNING: "on its way back; `syncer rollback` goes on",
+            Phase.NEW: "half made",
+        }[Phase(self.phase)]
+        return f"{self.generation}  {what} ({self.rows} rows, since {self.since})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +55,7 @@ class Status:
     quarantined: int
     withheld: int
     comparing: bool
+    generations: tuple[Standing, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
         """Return the fields by name."""
@@ -55,6 +78,7 @@ class Status:
             lines.append(
                 f"deletes      {self.withheld} deletes are withheld; see `syncer confirm-deletes`"
             )
+        lines += [f"generation   {each.in_words()}" for each in self.generations]
         if self.comparing:
             lines.append("comparison   both stores are still to be compared row by row")
         return "\n".join(lines)
@@ -81,6 +105,7 @@ def status(settings: Settings) -> Status:
         state = sides.store.bind(known.generation) if known else None
         withheld = len(state.withheld()) if state else 0
         comparing = bool(state and state.reconciling())
+        others = [each for each in sides.store.generations(sides.alias) if each != known]
         oldest = sides.source.oldest_change(known.position, now) if known and not idle else None
     return Status(
         collection=sides.alias,
@@ -97,6 +122,12 @@ def status(settings: Settings) -> Status:
         quarantined=quarantined,
         withheld=withheld,
         comparing=comparing,
+        generations=tuple(
+            Standing(
+                each.generation, each.phase.value, each.kept_since or each.created_at, each.rows
+            )
+            for each in others
+        ),
     )
 
 

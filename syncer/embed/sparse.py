@@ -85,8 +85,8 @@ class SparseEncoder:
             raise RecipeError(
                 "the generation's sparse vectors were made in another way than this installation"
                 f" makes them: {'; '.join(differences)}",
-                hint="Install the versions that it was made with, or rebuild: `syncer once "
-                "--start-over` makes a new generation by what is here.",
+                hint="Install the versions that it was made with, or run `syncer "
+                "rebuild`: it makes a new generation by what is here.",
             )
         return encoder
 
@@ -105,7 +105,7 @@ class SparseEncoder:
         except SettingsError as error:
             raise RecipeError(
                 f"the generation's sparse recipe cannot be used: {error.message}",
-                hint="Rebuild: `syncer once --start-over` makes its vectors anew.",
+                hint="`syncer rebuild` makes its vectors anew.",
             ) from error
 
     def passages(self, texts: Sequence[str]) -> list[SparseVector]:

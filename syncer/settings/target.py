@@ -110,6 +110,15 @@ class TargetSettings(Section):
     quantization: Literal["scalar", "binary"] | None = Field(
         default=None, description="Search a new collection by smaller copies of its vectors."
     )
+    keep_generations: int = Field(
+        default=1, ge=0, le=100, description="Generations that `gc` leaves for `rollback`."
+    )
+    keep_old: float = Field(
+        default=7 * DAY,
+        ge=0,
+        le=365 * DAY,
+        description="Seconds for which changes are logged for a generation that served before.",
+    )
     lock_wait: float = Field(
         default=30.0, ge=0, le=HOUR, description="Seconds to wait for another instance's lock."
     )

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from syncer.errors import IdentityError, PositionMovedError
 from syncer.keys import Key
 from syncer.model import Outcome, Position
 from syncer.state.database import StateDatabase
+from syncer.state.pruning import ChangeLog
 from syncer.state.records import POSITION_COLUMNS, position_from, position_values
 from syncer.state.rowbook import RowBook
-from syncer.table import quote
 
 _POSITION = ", ".join(POSITION_COLUMNS)
 _SET_POSITION = ", ".join(f"{column} = ?" for column in POSITION_COLUMNS)
@@ -28,9 +28,16 @@ def utc_now() -> str:
 class GenerationState:
     """Position, tokens and book-keeping of one generation; see ``syncer.ports.State``."""
 
-    def __init__(self, database: StateDatabase, generation: str, now: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        database: StateDatabase,
+        generation: str,
+        now: Callable[[], str],
+        keep_old: timedelta,
+    ) -> None:
         self._database = database
         self._now = now
+        self._log = ChangeLog(database, keep_old)
         self._generation = generation
         self._book = RowBook(database, generation)
         self._writer = secrets.token_hex(8)
@@ -101,7 +108,7 @@ class GenerationState:
             self._book.withhold(outcome.withheld, now)
             self._book.release(settled)
             self._book.count(outcome.indexed, outcome.removed, now)
-            self._prune()
+            self._log.prune(str(self._column("source_table")), now)
         self._own_position = new
         return found
 
@@ -170,16 +177,3 @@ class GenerationState:
                 hint="What this run wrote is in the target and will be found unchanged. "
                 "See to it that one syncer runs at a time.",
             )
-
-    def _prune(self) -> None:
-        """Drop the log's entries that every generation of the table has served."""
-        table = self._column("source_table")
-        log = f"syncer_changes_{table}"
-        there = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
-        if not self._database.rows(there, (log,)):
-            return
-        self._database.execute(
-            f"DELETE FROM {quote(log)} WHERE seq <= (SELECT min(change_seq) "
-            "FROM syncer_generations WHERE source_table = ?)",
-            (table,),
-        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from syncer.model import Position
+from syncer.model import Phase, Position
 
 POSITION_COLUMNS = ("last_id", "change_seq", "walked", "expired_to", "settled", "cursor")
 GENERATION_COLUMNS = (
@@ -13,6 +13,12 @@ GENERATION_COLUMNS = (
     "alias",
     "source_table",
     "serving",
+    "phase",
+    "created_at",
+    "kept_since",
+    "confirmed_rows",
+    "rows",
+    "reconcile",
     "settings_digest",
     "mapping_digest",
     "schema_seen",
@@ -24,12 +30,21 @@ GENERATION_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """What is stored of one generation; `points` is the target's count after the last write."""
+    """What is stored of one generation; `points` is the target's count after the last write.
+
+    `confirmed_rows` is down to how many rows somebody has confirmed that it may shrink.
+    """
 
     generation: str
     alias: str
     source_table: str
     serving: bool
+    phase: Phase
+    created_at: str
+    kept_since: str | None
+    confirmed_rows: int | None
+    rows: int
+    reconciling: bool
     position: Position
     settings_digest: str
     mapping_digest: str
@@ -52,18 +67,25 @@ class QuarantineRecord:
 
 def generation_from(row: Sequence[object]) -> Generation:
     """Return the generation that a row of ``GENERATION_COLUMNS`` describes."""
-    name, alias, table, serving, settings, mapping, seen, points, success, *position = row
+    found = dict(zip(GENERATION_COLUMNS, row, strict=True))
+    name = str(found["generation"])
     return Generation(
-        generation=str(name),
-        alias=str(alias),
-        source_table=str(table),
-        serving=bool(serving),
-        position=position_from(str(name), position),
-        settings_digest=str(settings),
-        mapping_digest=str(mapping),
-        schema_seen=str(seen),
-        points=points if isinstance(points, int) else None,
-        last_success_at=success if isinstance(success, str) else None,
+        generation=name,
+        alias=str(found["alias"]),
+        source_table=str(found["source_table"]),
+        serving=bool(found["serving"]),
+        phase=Phase(str(found["phase"])),
+        created_at=str(found["created_at"]),
+        kept_since=_text(found["kept_since"]),
+        confirmed_rows=_number(found["confirmed_rows"]),
+        rows=_number(found["rows"]) or 0,
+        reconciling=bool(found["reconcile"]),
+        position=position_from(name, [found[column] for column in POSITION_COLUMNS]),
+        settings_digest=str(found["settings_digest"]),
+        mapping_digest=str(found["mapping_digest"]),
+        schema_seen=str(found["schema_seen"]),
+        points=_number(found["points"]),
+        last_success_at=_text(found["last_success_at"]),
     )
 
 
@@ -79,6 +101,10 @@ def position_from(generation: str, row: Sequence[object]) -> Position:
         _text(settled),
         _text(cursor),
     )
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) else None
 
 
 def _text(value: object) -> str | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from datetime import timedelta
 from pathlib import Path
 
 from syncer.errors import SchemaError, SyncerError
+from syncer.model import Phase
 from syncer.state.database import BUSY_SLICE, StateDatabase
 from syncer.state.generation import GenerationState, utc_now
 from syncer.state.records import (
@@ -16,14 +18,22 @@ from syncer.state.records import (
     generation_from,
 )
 
+KEEP_OLD = 7 * 86_400.0  # seconds for which the log is kept for a generation that served before
+
 
 class StateStore:
     """All generations of one state database."""
 
     def __init__(
-        self, path: Path, *, now: Callable[[], str] | None = None, busy: float = BUSY_SLICE
+        self,
+        path: Path,
+        *,
+        now: Callable[[], str] | None = None,
+        busy: float = BUSY_SLICE,
+        keep_old: float = KEEP_OLD,
     ) -> None:
         self._now = now or utc_now
+        self._keep_old = timedelta(seconds=keep_old)
         self._database = StateDatabase(path, busy)
         try:
             self._check_schema()
@@ -45,9 +55,9 @@ class StateStore:
         return str(self._database.one("SELECT source_id FROM syncer_identity")[0])
 
     def serving(self, alias: str) -> Generation | None:
-        """Return the generation that readers of `alias` see, or the one in the making."""
-        rows = self.generations(alias)
-        return rows[0] if rows else None
+        """Return the generation that readers of `alias` see, or the first one in the making."""
+        found = self.generations(alias)
+        return next((one for one in found if one.serving or one.phase is Phase.NEW), None)
 
     def generations(self, alias: str) -> list[Generation]:
         """Return all generations of `alias`, the serving one first, then the newest."""
@@ -58,7 +68,7 @@ class StateStore:
         )
         return [generation_from(row) for row in rows]
 
-    def add(self, generation: str, alias: str, table: str) -> None:
+    def add(self, generation: str, alias: str, table: str, phase: Phase = Phase.NEW) -> None:
         """Note a generation that is about to be made, before anything of it exists.
 
         Its position begins at the log's present head and at this moment: whatever changes or
@@ -67,9 +77,34 @@ class StateStore:
         with self._database.transaction():
             self._database.execute(
                 "INSERT INTO syncer_generations "
-                "(generation, alias, source_table, created_at, expired_to, change_seq) "
-                "VALUES (?, ?, ?, ?, ?, ?)",
-                (generation, alias, table, self._now(), self._now(), self._log_head(table)),
+                "(generation, alias, source_table, created_at, expired_to, change_seq, phase) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (generation, alias, table, self._now(), self._now(), self._log_head(table), phase),
+            )
+
+    def enter(self, generation: str, phase: Phase) -> None:
+        """Note that a generation that does not serve has come into another phase."""
+        with self._database.transaction():
+            self._database.execute(
+                "UPDATE syncer_generations SET phase = ? WHERE generation = ? AND serving = 0",
+                (phase, generation),
+            )
+
+    def confirm_rows(self, generation: str, rows: int) -> None:
+        """Note that somebody has confirmed that a generation may have so few rows."""
+        with self._database.transaction():
+            self._database.execute(
+                "UPDATE syncer_generations SET confirmed_rows = ? WHERE generation = ?",
+                (rows, generation),
+            )
+
+    def keep_by(self, generation: str, settings_digest: str, mapping_digest: str) -> None:
+        """Note by which settings a generation is kept."""
+        with self._database.transaction():
+            self._database.execute(
+                "UPDATE syncer_generations SET settings_digest = ?, mapping_digest = ? "
+                "WHERE generation = ?",
+                (settings_digest, mapping_digest, generation),
             )
 
     def forget(self, generation: str) -> None:
@@ -84,17 +119,22 @@ class StateStore:
                 self._database.execute(f"DELETE FROM {table} WHERE generation = ?", (generation,))
 
     def serve(self, generation: str, settings_digest: str, mapping_digest: str) -> None:
-        """Note that the alias points at `generation`, and by which settings it is kept."""
+        """Note that the alias points at `generation`, and by which settings it is kept.
+
+        The one that served until now is kept from here on.
+        """
         with self._database.transaction():
             self._database.execute(
-                "UPDATE syncer_generations SET serving = 0 WHERE serving = 1 AND generation <> ? "
+                "UPDATE syncer_generations SET serving = 0, phase = ?, kept_since = ? "
+                "WHERE serving = 1 AND generation <> ? "
                 "AND alias = (SELECT alias FROM syncer_generations WHERE generation = ?)",
-                (generation, generation),
+                (Phase.KEPT, self._now(), generation, generation),
             )
             self._database.execute(
-                "UPDATE syncer_generations SET serving = 1, settings_digest = ?, "
-                "mapping_digest = ? WHERE generation = ?",
-                (settings_digest, mapping_digest, generation),
+                "UPDATE syncer_generations SET serving = 1, phase = ?, kept_since = NULL, "
+                "confirmed_rows = NULL, settings_digest = ?, mapping_digest = ? "
+                "WHERE generation = ?",
+                (Phase.SERVING, settings_digest, mapping_digest, generation),
             )
 
     def walk_again(self, generation: str) -> None:
@@ -169,7 +209,7 @@ class StateStore:
 
     def bind(self, generation: str) -> GenerationState:
         """Return the part of the state that a run on `generation` works with."""
-        return GenerationState(self._database, generation, self._now)
+        return GenerationState(self._database, generation, self._now, self._keep_old)
 
     def _log_head(self, table: str) -> int:
         """Return the last sequence number of a table's change log, 0 where there is no log."""

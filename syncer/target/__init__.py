@@ -6,6 +6,7 @@ from syncer.target.creation import Creation
 from syncer.target.null import NullTarget
 from syncer.target.points import GenerationTarget
 from syncer.target.query import query
+from syncer.target.succession import Succession
 from syncer.target.vectors import StoredPoints
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "GenerationTarget",
     "NullTarget",
     "StoredPoints",
+    "Succession",
     "TargetSpec",
     "connect",
     "generation_name",

@@ -61,11 +61,16 @@ class Catalog:
 
         `indexes` names the payload fields to be indexed as keywords.
         """
+        self.make(generation, description, indexes)
+        with self._connection.translated(f"creating {generation}"):
+            self._client.update_collection_aliases(self._pointing(alias, generation))
+
+    def make(self, generation: str, description: Description, indexes: Sequence[str]) -> None:
+        """Create the generation, which nobody reads yet. May be repeated after a kill."""
         with self._connection.translated(f"creating {generation}"):
             if not self._client.collection_exists(generation):
                 self._create(generation, description)
             self._index(generation, indexes)
-            self._client.update_collection_aliases(self._pointing(alias, generation))
 
     def _create(self, generation: str, description: Description) -> None:
         """Make the collection; that it is there already, by another or a lost answer, is well."""
@@ -119,7 +124,7 @@ class Catalog:
             raise IdentityError(
                 f"collection {generation} is not there any more at {self._connection.spec.name}",
                 hint="Check target.url or target.path. If it is gone for good, "
-                "`syncer once --start-over` builds a new one from SQLite.",
+                "`syncer rebuild` builds a new one from SQLite.",
             )
         with self._connection.translated(f"reading {generation}"):
             info = self._client.get_collection(generation)
@@ -203,7 +208,7 @@ def _from_metadata(generation: str, metadata: Mapping[str, object]) -> Descripti
         raise SchemaError(
             f"collection {generation} carries no description that this syncer understands",
             hint="It was made by another tool or another version, or somebody put it in the "
-            "other's place. Nothing was changed. `syncer once --start-over` builds a new one "
+            "other's place. Nothing was changed. `syncer rebuild` builds a new one "
             "beside it.",
         ) from error
 
@@ -217,7 +222,7 @@ def _check_vectors(
         raise RecipeError(
             f"collection {generation} has the vectors {there or 'none'}, its description says "
             f"{recipe.vector} ({recipe.dimension}, {recipe.distance})",
-            hint="Somebody changed the collection. `syncer once --start-over` builds a new one.",
+            hint="Somebody changed the collection. `syncer rebuild` builds a new one.",
         )
 
 
@@ -229,5 +234,5 @@ def _check_sparse(
         raise RecipeError(
             f"collection {generation} has the sparse vectors {', '.join(found) or 'none'}, its "
             f"description says {name}",
-            hint="Somebody changed the collection. `syncer once --start-over` builds a new one.",
+            hint="Somebody changed the collection. `syncer rebuild` builds a new one.",
         )

@@ -216,6 +216,6 @@ def _open_folder(spec: TargetSpec, to_write: bool) -> Connection:
             raise TargetError(
                 f"the local Qdrant folder {spec.path} cannot be opened: {reason(error)}",
                 hint="Give syncer write access to it. If it is damaged, move it away and run "
-                "`syncer once --start-over`: the collection is built again from SQLite.",
+                "`syncer rebuild`: the collection is built again from SQLite.",
             ) from None
         return Connection(client, spec, stack.pop_all())

@@ -161,7 +161,7 @@ def _translate_refusal(status: int, said: str | None, message: str) -> SyncerErr
     if said is not None and _NO_COLLECTION.search(said):
         return IdentityError(
             message,
-            hint="It was there before. If it is gone for good, `syncer once --start-over` builds "
+            hint="It was there before. If it is gone for good, `syncer rebuild` builds "
             "a new one from SQLite.",
         )
     if status in _REFUSING_STATUS:

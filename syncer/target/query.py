@@ -1,4 +1,4 @@
-"""Asking a collection, the way its readers do: through the alias."""
+"""Asking one generation, whose recipe made the question."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GROWTH = 4  # how many times more are asked for when the points were those of t
 
 def query(
     connection: Connection,
-    alias: str,
+    generation: str,
     described: Description,
     question: Question,
     limit: int,
@@ -38,7 +38,7 @@ def query(
         prefetch = _prefetches(described, question, wanted, keep)
         if not prefetch:
             return []
-        points = _ask(connection, alias, prefetch, wanted, keep)
+        points = _ask(connection, generation, prefetch, wanted, keep)
         hits = _by_row([_hit(point.score, point.payload or {}, described) for point in points])
         if len(hits) >= limit or len(points) < wanted or wanted >= _MOST:
             return hits[:limit]
@@ -69,15 +69,15 @@ def _prefetches(
 
 def _ask(
     connection: Connection,
-    alias: str,
+    generation: str,
     prefetch: Sequence[models.Prefetch],
     limit: int,
     keep: models.Filter | None,
 ) -> list[models.ScoredPoint]:
-    with connection.translated(f"searching {alias}"):
+    with connection.translated(f"searching {generation}"):
         if len(prefetch) > 1:
             return connection.client.query_points(
-                alias,
+                generation,
                 prefetch=list(prefetch),
                 query=models.FusionQuery(fusion=models.Fusion.RRF),
                 limit=limit,
@@ -85,7 +85,7 @@ def _ask(
             ).points
         (only,) = prefetch
         return connection.client.query_points(
-            alias,
+            generation,
             query=only.query,
             using=only.using,
             limit=limit,

@@ -453,7 +453,7 @@ def test_an_endpoint_that_gives_other_vectors_than_it_did_is_refused(
     remote.server.usual = way
     edit(remote.folder, 1, SECRET)
     before = contents(remote.folder)
-    assert_ended(remote.run("once"), 4, said, "rebuild: `syncer once --start-over`")
+    assert_ended(remote.run("once"), 4, said, "`syncer rebuild`")
     assert contents(remote.folder) == before
 
 

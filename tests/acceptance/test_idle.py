@@ -101,7 +101,7 @@ def test_an_idle_run_that_asks_the_target_notices_that_it_is_gone(folder: Path) 
     gone = run("once", "--set", "target.check_interval=0", cwd=folder)
     assert gone.code == 4
     assert "alias memory is not there" in gone.err
-    assert "--start-over" in gone.err
+    assert "syncer rebuild" in gone.err
 
 
 def test_starting_over_builds_the_collection_again(folder: Path) -> None:

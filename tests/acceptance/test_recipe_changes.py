@@ -45,7 +45,7 @@ database = "memory.db"
 model_path = "model"
 """
 SECONDS = 120  # for a process on a busy machine
-REBUILD = "rebuild: `syncer once --start-over`"
+REBUILD = "`syncer rebuild`"
 
 MORE_STOP_WORDS = """
 import stop_words
@@ -358,7 +358,7 @@ def test_em_16_a_collection_with_vectors_of_another_size_is_refused_with_both(
     refused = run("once", cwd=folder)
     assert refused.code == 4
     assert "hash-64 (32, Cosine), its description says hash-64 (64, Cosine)" in refused.err
-    assert "--start-over" in refused.err
+    assert "`syncer rebuild`" in refused.err
     assert contents(folder) == files
 
 

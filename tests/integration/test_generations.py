@@ -400,7 +400,7 @@ def test_a_refusal_over_the_recipe_names_both_sides(
     with pytest.raises(RecipeError) as refusal:
         place.settle(wanted=wanted)
     assert message in refusal.value.message
-    assert "--start-over" in str(refusal.value.hint)
+    assert "syncer rebuild" in str(refusal.value.hint)
     assert place.known() == before
 
 

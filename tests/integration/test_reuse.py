@@ -86,11 +86,12 @@ def edit(folder: Path, text: str) -> None:
 def stored(opened: Opened) -> dict[str, list[float]]:
     """Return the dense vectors of all points by their documents."""
     pipeline, connection, _ = opened
-    generation = pipeline.state.position().generation
-    return {
-        str(payload["document"]): list(vectors[pipeline.layout.vector])
-        for payload, vectors in memory.all_points(connection, generation).values()
-    }
+    generation, name = pipeline.state.position().generation, pipeline.layout.vector
+    found = {}
+    for payload, vectors in memory.all_points(connection, generation).values():
+        assert isinstance(payload, dict)
+        found[str(payload["document"])] = vectors[name]
+    return found
 
 
 def test_of_an_edited_row_only_the_chunks_that_are_new_are_embedded(

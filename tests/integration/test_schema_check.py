@@ -53,9 +53,9 @@ def test_check_sends_a_database_that_was_never_initialised_to_init(path: Path) -
 
 def test_check_names_the_migrations_that_are_missing(path: Path, root: Path) -> None:
     migrate.init_database(path, root=root)
-    add(root, "state/0002_more.sql", "CREATE TABLE more (a);")
+    add(root, "state/0091_more.sql", "CREATE TABLE more (a);")
     with opened(path) as connection:
-        with pytest.raises(SchemaError, match=r"not applied: .*0002_more\.sql") as caught:
+        with pytest.raises(SchemaError, match=r"not applied: .*0091_more\.sql") as caught:
             migrate.check(connection, root=root)
         assert "syncer init" in (caught.value.hint or "")
         migrate.check(connection)
@@ -77,7 +77,7 @@ def test_a_migration_whose_text_changed_after_it_was_applied_is_found(
         migrate.init_database(path, root=root)
 
 
-@pytest.mark.parametrize("name", ["state/0002_new.sql", "canonical/0099_new.sql"])
+@pytest.mark.parametrize("name", ["state/0091_new.sql", "canonical/0099_new.sql"])
 def test_a_database_that_is_newer_than_this_syncer_is_refused(
     path: Path, root: Path, name: str
 ) -> None:

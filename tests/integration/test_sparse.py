@@ -146,7 +146,7 @@ def test_a_changed_stop_word_list_is_refused_with_both_sides_shown(
     assert canonical_json(made["stopwords"]) in message
     assert canonical_json(here["stopwords"]) in message
     assert "canary" not in message
-    assert "rebuild: `syncer once --start-over`" in message
+    assert "`syncer rebuild`" in message
 
 
 @pytest.mark.rule("CS-09")

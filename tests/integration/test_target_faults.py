@@ -146,7 +146,7 @@ def test_a_damaged_folder_is_named_and_its_lock_let_go(tmp_path: Path, damage: b
     for _ in range(2):
         with pytest.raises(TargetError, match="cannot be opened") as found:
             connect(TargetSpec(path=folder, lock_wait=0))
-        assert "--start-over" in str(found.value)
+        assert "syncer rebuild" in str(found.value)
 
 
 def test_a_damaged_storage_is_named(tmp_path: Path) -> None:

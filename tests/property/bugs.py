@@ -13,6 +13,7 @@ from syncer.source.candidates import Candidates
 from syncer.source.expiry import Expiry
 from syncer.source.queries import Queries
 from syncer.state import GenerationState
+from syncer.state.pruning import ChangeLog
 
 EACH = (LOG, UPDATED_AT, APPEND_ONLY)
 
@@ -197,7 +198,7 @@ LOG_READING = (
     ),
     Bug(
         "the log is pruned above what the slowest generation has served",
-        GenerationState._prune,
+        ChangeLog.prune,
         (("SELECT min(change_seq)", "SELECT max(change_seq)"),),
         is_rare=True,
     ),

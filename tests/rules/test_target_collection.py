@@ -219,7 +219,7 @@ def test_a_collection_that_goes_in_the_midst_of_a_run_is_an_operator_s_matter(
     server.faults.next(kind, path=path)
     code, told = wire.once(settings)
     assert (code, told.retried) == (ExitCode.REFUSED, [])
-    assert "--start-over" in str(told.error) or "reconcile" in str(told.error)
+    assert "syncer rebuild" in str(told.error) or "reconcile" in str(told.error)
     code, _ = wire.once(settings, reconcile=kind != "swapped", start_over=kind == "swapped")
     assert code == ExitCode.OK
     assert wire.documents(settings) == {1: "new", 2: "two", 3: "three"}

@@ -72,18 +72,24 @@ class Soak:
 
     def sync(self) -> None:
         """Run until all is in the target, as an operator or a daemon would."""
-        start_over = reconcile = False
+        start_over = reconcile = rebuild = False
         for _ in range(_TRIES):
-            code, told = wire.once(self.settings, start_over=start_over, reconcile=reconcile)
+            if rebuild:
+                code, told = wire.rebuild(self.settings)
+            else:
+                code, told = wire.once(self.settings, start_over=start_over, reconcile=reconcile)
             self.codes[code.name] += 1
             if code == ExitCode.OK:
                 return
-            start_over = reconcile = False
+            start_over = reconcile = rebuild = False
             if code == ExitCode.REFUSED:
                 advice = str(told.error)
                 reconcile = "--on-regression reconcile" in advice
                 start_over = not reconcile and "--start-over" in advice
-                assert reconcile or start_over or "target.allow_old_server" in advice, advice
+                rebuild = not (reconcile or start_over) and "syncer rebuild" in advice
+                assert reconcile or start_over or rebuild or "target.allow_old_server" in advice, (
+                    advice
+                )
             assert code in {ExitCode.REFUSED, ExitCode.TARGET}, (code, told.error, told.result)
         raise AssertionError(f"still not in the target after {_TRIES} runs: {told.error}")
 

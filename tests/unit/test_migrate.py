@@ -119,12 +119,12 @@ def test_the_files_of_a_set_are_numbered_from_one_without_a_gap() -> None:
 
 def test_pending_names_what_is_missing_and_apply_makes_only_that(path: Path, root: Path) -> None:
     migrate.init_database(path, root=root)
-    add(root, "state/0002_more.sql", "CREATE TABLE more (id INTEGER PRIMARY KEY);")
+    add(root, "state/0091_more.sql", "CREATE TABLE more (id INTEGER PRIMARY KEY);")
     with opened(path) as connection:
         missing = migrate.pending(connection, "state", root=root)
-        assert missing == ("migrations/state/0002_more.sql",)
+        assert missing == ("migrations/state/0091_more.sql",)
         assert migrate.pending(connection, "canonical", root=root) == ()
-        assert migrate.apply(connection, "state", root=root) == (Applied("state", 2, "more"),)
+        assert migrate.apply(connection, "state", root=root) == (Applied("state", 91, "more"),)
         assert migrate.pending(connection, "state", root=root) == ()
 
 
@@ -149,17 +149,17 @@ def test_a_failing_migration_is_rolled_back_whole_and_leaves_the_earlier_ones(
     path: Path, root: Path
 ) -> None:
     migrate.init_database(path, root=root)
-    add(root, "state/0002_good.sql", "CREATE TABLE good (a);")
+    add(root, "state/0091_good.sql", "CREATE TABLE good (a);")
     add(
         root,
-        "state/0003_bad.sql",
+        "state/0092_bad.sql",
         "CREATE TABLE half (a);\nINSERT INTO half VALUES (1); INSERT INTO nowhere VALUES (2);",
     )
     with opened(path) as connection:
-        with pytest.raises(SchemaError, match=r"state/0003_bad\.sql, statement 3: .*nowhere"):
+        with pytest.raises(SchemaError, match=r"state/0092_bad\.sql, statement 3: .*nowhere"):
             migrate.apply(connection, "state", root=root)
         assert not connection.in_transaction
-        assert migrate.pending(connection, "state", root=root) == ("migrations/state/0003_bad.sql",)
+        assert migrate.pending(connection, "state", root=root) == ("migrations/state/0092_bad.sql",)
     names = {name for _, name, _ in schema(path)}
     assert "good" in names
     assert "half" not in names
@@ -182,12 +182,12 @@ def test_init_names_file_and_statement_of_a_broken_migration(path: Path, root: P
 
 def test_a_migration_that_failed_can_be_run_again_when_it_is_mended(path: Path, root: Path) -> None:
     migrate.init_database(path, root=root)
-    add(root, "state/0002_late.sql", "CREATE TABLE late (a); nonsense;")
+    add(root, "state/0091_late.sql", "CREATE TABLE late (a); nonsense;")
     with opened(path) as connection:
         with pytest.raises(SchemaError):
             migrate.apply(connection, "state", root=root)
-        add(root, "state/0002_late.sql", "CREATE TABLE late (a);")
-        assert migrate.apply(connection, "state", root=root) == (Applied("state", 2, "late"),)
+        add(root, "state/0091_late.sql", "CREATE TABLE late (a);")
+        assert migrate.apply(connection, "state", root=root) == (Applied("state", 91, "late"),)
 
 
 def test_processes_that_initialise_at_once_apply_each_migration_once(path: Path) -> None:

@@ -60,6 +60,8 @@ OTHER: dict[str, object] = {
     "target.hnsw_ef_construct": 64,
     "target.quantization": "scalar",
     "target.lock_wait": 1.0,
+    "target.keep_generations": 2,
+    "target.keep_old": 1.0,
     "target.check_interval": 1.0,
     "target.retry_budget": 1.0,
     "embed.provider": "hash",

@@ -1,0 +1,100 @@
+"""``syncer gc``: generations that nothing needs any more go, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from syncer import lock
+from syncer.cli import compose, opening, specs
+from syncer.cli.opening import Sides
+from syncer.cli.rebuild import alone, kept_ones
+from syncer.errors import LockedError, RefusedError
+from syncer.settings import Settings
+
+if TYPE_CHECKING:
+    from syncer.target import Succession
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What becomes of a generation, and why."""
+
+    generation: str
+    removed: bool
+    why: str
+
+
+def gc(settings: Settings, keep: int | None, *, dry_run: bool) -> list[Fate]:
+    """Remove the generations that served before, but for the last `keep`; and what was left over.
+
+    Left over is what was made from this database and the state knows nothing of any more. Never
+    removed is what serves, what is in the making, what an alias points at, and what holds points
+    that syncer did not write.
+    """
+    from syncer.target import Succession, connect
+
+    with (
+        opening.opened(settings, to_write=True) as sides,
+        alone(sides),
+        connect(specs.target_spec(settings)) as connection,
+        opening.locked(sides, sides.alias),
+    ):
+        compose.retry_policy(settings)(connection.check_version)
+        heirs = Succession(connection)
+        most = settings.target.keep_generations if keep is None else keep
+        return list(_fates(sides, heirs, most, dry_run=dry_run))
+
+
+def _fates(sides: Sides, heirs: Succession, keep: int, *, dry_run: bool) -> Iterator[Fate]:
+    ours = sides.store.generations(sides.alias)
+    kept = kept_ones(ours)
+    for each in ours:
+        if each not in kept:
+            why = "serves" if each.serving else f"is in the making ({each.phase})"
+            yield Fate(each.generation, removed=False, why=why)
+    for number, each in enumerate(kept, 1):
+        if number <= keep:
+            why = f"kept for `syncer rollback`: the last {keep} are"
+            yield Fate(each.generation, removed=False, why=why)
+        else:
+            why = f"served until {each.kept_since}"
+            yield _removed(sides, heirs, each.generation, why, dry_run=dry_run)
+    known = {each.generation for each in ours}
+    for name in heirs.of_source(sides.alias, sides.store.source_id()):
+        if name not in known:
+            yield _removed(sides, heirs, name, "was left over", dry_run=dry_run)
+
+
+def _removed(sides: Sides, heirs: Succession, name: str, why: str, *, dry_run: bool) -> Fate:
+    """Remove a generation, unless somebody uses it or it holds what is nowhere else."""
+    if foreign := heirs.foreign(name):
+        held = f"holds {foreign} points that syncer did not write; see `syncer recover`"
+        return Fate(name, removed=False, why=held)
+    path = sides.lock_path(name)
+    try:
+        with lock.held(path, f"the lock on {name}"):
+            if not dry_run:
+                heirs.remove(name)
+                sides.store.forget(name)
+    except LockedError:
+        return Fate(name, removed=False, why="somebody works on it")
+    except RefusedError as error:  # an alias points at it
+        return Fate(name, removed=False, why=error.message)
+    if not dry_run:
+        path.unlink(missing_ok=True)
+    return Fate(name, removed=True, why=why)
+
+
+def in_words(fates: Sequence[Fate], *, dry_run: bool) -> str:
+    """Return what became of each generation, as lines for people."""
+    words = {True: "would go" if dry_run else "removed", False: "stays"}
+    lines = [f"{words[each.removed]:<9} {each.generation}  {each.why}" for each in fates]
+    return "\n".join(lines) or "there is no generation yet"
+
+
+def as_json(fates: Sequence[Fate]) -> str:
+    """Return what became of each generation, as a JSON array."""
+    return json.dumps([asdict(each) for each in fates])
