@@ -94,7 +94,8 @@ def plan(settings: Settings) -> Planned:
             different = differences(theirs, embedder.recipe)
         lenders = donors(found, "", embedder.recipe)
         blank = replace(compose.preview_pipeline(sides, compose.null_target()), retry=retry)
-        counted = _counted(blank, sides, embedder, lenders)
+        measured = embedder.by(compose.wanted(sides, embedder).measured().recipe)
+        counted = _counted(blank, sides, measured, lenders)
     return replace(
         counted,
         serving=serving.generation if serving else None,

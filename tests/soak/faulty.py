@@ -87,7 +87,8 @@ class Soak:
                 reconcile = "--on-regression reconcile" in advice
                 start_over = not reconcile and "--start-over" in advice
                 rebuild = not (reconcile or start_over) and "syncer rebuild" in advice
-                assert reconcile or start_over or rebuild or "target.allow_old_server" in advice, (
+                advised = reconcile or start_over or rebuild
+                assert advised or "target.allow_old_server" in advice, advice
                     advice
                 )
             assert code in {ExitCode.REFUSED, ExitCode.TARGET}, (code, told.error, told.result)
