@@ -89,8 +89,6 @@ class Soak:
                 rebuild = not (reconcile or start_over) and "syncer rebuild" in advice
                 advised = reconcile or start_over or rebuild
                 assert advised or "target.allow_old_server" in advice, advice
-                    advice
-                )
             assert code in {ExitCode.REFUSED, ExitCode.TARGET}, (code, told.error, told.result)
         raise AssertionError(f"still not in the target after {_TRIES} runs: {told.error}")
 
