@@ -141,7 +141,7 @@ def once(
         result = command.dry_run(settings)
         typer.echo(report.as_json(result) if as_json else "would do: " + report.in_words(result))
         return
-    chosen = report.choose(settings, as_json=as_json)
+    chosen = report.with_textfile(report.choose(settings, as_json=as_json), settings)
     reconcile = on_regression is OnRegression.RECONCILE
     code = command.once(settings, chosen, start_over=start_over, reconcile=reconcile)
     raise typer.Exit(int(code))

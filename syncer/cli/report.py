@@ -6,10 +6,12 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from syncer.errors import ExitCode, SyncerError
 from syncer.model import Position
+from syncer.redaction import without_secrets
 from syncer.result import Sample, SyncResult
 
 if TYPE_CHECKING:
@@ -68,7 +70,23 @@ def choose(settings: Settings, *, as_json: bool) -> Report:
     style = settings.log.format
     if not as_json and (style == "console" or (style == "auto" and interactive())):
         return TerminalReport()
-    return JsonReport(settings.log.level) if as_json else LogReport(settings.log.level)
+    kind = JsonReport if as_json else LogReport
+    return kind(settings.log.level, secrets_of(settings))
+
+
+def with_textfile(report: Report, settings: Settings) -> Report:
+    """Return a report that keeps metrics as well, where the settings name a file for them."""
+    if settings.metrics.textfile is None:
+        return report
+    from syncer.cli.textfile import TextfileReport  # and with it prometheus-client
+
+    return TextfileReport(report, settings, settings.metrics.textfile)
+
+
+def secrets_of(settings: Settings) -> tuple[str, ...]:
+    """Return the values that nobody may see, wherever they turn up."""
+    keys = (settings.target.api_key, settings.embed.api_key)
+    return tuple(key.get_secret_value() for key in keys if key is not None)
 
 
 class TerminalReport:
@@ -144,10 +162,10 @@ class TerminalReport:
 class LogReport:
     """JSON lines on stderr."""
 
-    def __init__(self, level: str) -> None:
+    def __init__(self, level: str, secrets: Sequence[str] = ()) -> None:
         from syncer import telemetry
 
-        telemetry.configure(as_json=True, level=level)
+        telemetry.configure(as_json=True, level=level, secrets=secrets)
         self._telemetry = telemetry
 
     def say(self, message: str) -> None:
@@ -199,8 +217,8 @@ class LogReport:
 class JsonReport(LogReport):
     """JSON lines on stderr, and in the end one object on stdout."""
 
-    def __init__(self, level: str) -> None:
-        super().__init__(level)
+    def __init__(self, level: str, secrets: Sequence[str] = ()) -> None:
+        super().__init__(level, secrets)
         self._sum: dict[str, object] = {}
 
     def done(self, result: SyncResult) -> None:
@@ -278,13 +296,14 @@ def as_json(result: SyncResult) -> str:
 
 def show_error(error: SyncerError, *, as_json: bool) -> None:
     """Print an error: one message with its cause and the next action, on stderr."""
+    message, hint = without_secrets(error.message), without_secrets(error.hint or "")
     if as_json:
-        record = {"error": type(error).__name__, "message": error.message, "hint": error.hint}
+        record = {"error": type(error).__name__, "message": message, "hint": hint or None}
         print(json.dumps({**record, "exit_code": int(error.exit_code)}))  # noqa: T201
         return
-    print(f"syncer: {error.message}", file=sys.stderr)  # noqa: T201
-    if error.hint:
-        print(f"        {error.hint}", file=sys.stderr)  # noqa: T201
+    print(f"syncer: {message}", file=sys.stderr)  # noqa: T201
+    if hint:
+        print(f"        {hint}", file=sys.stderr)  # noqa: T201
 
 
 def colours() -> bool:

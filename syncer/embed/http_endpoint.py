@@ -15,8 +15,9 @@ from syncer.embed.checks import Rows
 from syncer.embed.http_answers import BadAnswerError, read_rows
 from syncer.embed.http_faults import PassingError, TextsRefusedError, answered, failed
 from syncer.embed.http_spec import MAX_DIMENSION, HttpSpec
-from syncer.embed.redaction import redacted, shortened
+from syncer.embed.redaction import redacted
 from syncer.errors import EmbedderUnavailableError, SettingsError
+from syncer.redaction import shortened
 
 _FIRST_WAIT = 0.5  # seconds
 _LONGEST_WAIT = 10.0  # seconds, where the endpoint does not ask for more

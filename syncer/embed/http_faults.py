@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 import httpx
 
 from syncer.embed.http_spec import HttpSpec
-from syncer.embed.redaction import redacted, shortened
+from syncer.embed.redaction import redacted
 from syncer.errors import EmbedderError
+from syncer.redaction import shortened
 
 LONGEST_REASON = 200  # characters of a reason that is kept with a row
 

@@ -7,8 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-HIDDEN = "**********"
-LONGEST = 4096  # bytes of an endpoint's words in a message
+from syncer.redaction import HIDDEN, LONGEST, shortened
 
 _READ = 16_384  # characters of an answer that are looked at
 _KEY_PIECE = 6  # characters in a row that tell something of a key
@@ -34,14 +33,6 @@ def redacted(said: bytes | str, secrets: Iterable[str], texts: Sequence[str]) ->
     words = _without_short(words, texts)
     words = _BLANKS.sub(" ", words).strip()
     return shortened(words, LONGEST)
-
-
-def shortened(words: str, most: int) -> str:
-    """Return `words`, cut to at most `most` bytes of UTF-8."""
-    data = words.encode("utf-8", "replace")
-    if len(data) <= most:
-        return data.decode()
-    return data[: most - 4].decode("utf-8", "ignore") + " …"
 
 
 def _words(said: bytes | str) -> str:

@@ -12,6 +12,7 @@ from syncer.settings.embedding import EmbedSettings, SparseSettings
 from syncer.settings.example import write_example
 from syncer.settings.layers import CONFIG_VARIABLE
 from syncer.settings.loading import find, load
+from syncer.settings.metrics import MetricsSettings
 from syncer.settings.sections import (
     LogSettings,
     Settings,
@@ -24,6 +25,7 @@ __all__ = [
     "CONFIG_VARIABLE",
     "EmbedSettings",
     "LogSettings",
+    "MetricsSettings",
     "Settings",
     "SourceSettings",
     "SparseSettings",

@@ -25,6 +25,7 @@ _ADDRESS = re.compile(
     r"https?://(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>\d{1,5}))?(?:/[^\s?#@]*)?",
     re.IGNORECASE,
 )
+_LISTEN = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(?P<port>\d{1,5})")
 _LOOPBACK = re.compile(r"localhost|127(?:\.\d{1,3}){3}|\[::1\]", re.IGNORECASE)
 _MAX_PORT = 65_535
 
@@ -153,6 +154,21 @@ def secret_from_text(text: str) -> SecretStr | None:
     if not all("!" <= character <= "~" for character in stripped):
         raise ValueError("must be one line of visible ASCII characters without blanks")
     return SecretStr(stripped)
+
+
+def listen_address(value: str) -> str:
+    """Refuse what is not ``host:port``, with a host that is an address or a name."""
+    match = _LISTEN.fullmatch(value)
+    if not match or int(match["port"]) > _MAX_PORT:
+        raise ValueError('must be like 127.0.0.1:9464 or [::1]:9464, or "" for no server')
+    return value
+
+
+def textfile_path(value: Path | None) -> Path | None:
+    """Refuse names that node exporter passes over."""
+    if value is not None and value.suffix != ".prom":
+        raise ValueError("must end with .prom: node exporter reads no other files")
+    return value
 
 
 def web_address(value: str, key_file: str) -> str:

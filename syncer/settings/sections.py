@@ -34,6 +34,7 @@ from syncer.settings.base import (
 from syncer.settings.checks import no_uri, some_columns, tuple_from_list, tuple_from_text
 from syncer.settings.embedding import EmbedSettings, SparseSettings
 from syncer.settings.joined import JoinedSettings, check_entries
+from syncer.settings.metrics import MetricsSettings
 from syncer.settings.target import TargetSettings
 
 
@@ -175,6 +176,7 @@ class Settings(Section):
     sparse: SparseSettings = SparseSettings()
     sync: SyncSettings = SyncSettings()
     log: LogSettings = LogSettings()
+    metrics: MetricsSettings = MetricsSettings()
 
     def redacted(self) -> dict[str, dict[str, object]]:
         """Return everything for printing: sections of JSON values, secrets as ``**********``."""
@@ -189,6 +191,7 @@ SECTIONS: dict[str, type[Section]] = {
     "sparse": SparseSettings,
     "sync": SyncSettings,
     "log": LogSettings,
+    "metrics": MetricsSettings,
 }
 
 ENTRIES: dict[str, type[Section]] = {"source.joined": JoinedSettings}

@@ -22,6 +22,7 @@ from syncer.errors import (
     TargetError,
     TargetUnavailableError,
 )
+from syncer.redaction import without_secrets
 
 CLIENT_ERRORS = (
     UnexpectedResponse,
@@ -203,7 +204,6 @@ def _said(body: bytes) -> str | None:
 
 def _without_secrets(text: str, secret: str | None) -> str:
     """Take out the key before anything is cut, and whatever is quoted: it may be a row's text."""
-    if secret:
-        text = text.replace(secret, "**********")
+    text = without_secrets(text, [secret] if secret else [])
     text = _QUOTED.sub('"…"', text)
     return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"

@@ -239,13 +239,15 @@ def test_what_is_like_nothing_is_answered_with_what_there_is() -> None:
     environ = {"SYNCER_QQQ": "1", "SYNCER_LOG__QQQ": "1"}
     lines = problems(environ=environ, options=DATABASE | {"log.qqq": 1, "qqq.zzz": 1, "log": 1})
     answers = dict(line.split(": is unknown; there ") for line in lines)
-    sections = ("SOURCE", "TARGET", "EMBED", "SPARSE", "SYNC", "LOG")
+    sections = ("SOURCE", "TARGET", "EMBED", "SPARSE", "SYNC", "LOG", "METRICS")
     assert answers == {
         "variable SYNCER_LOG__QQQ": "is SYNCER_LOG__FORMAT, SYNCER_LOG__LEVEL",
         "variable SYNCER_QQQ": "is " + ", ".join(f"SYNCER_{name}__…" for name in sections),
         "log.qqq (option log.qqq)": "is log.{format, level}",
         "log (option log)": "is log.{format, level}",
-        "qqq.zzz (option qqq.zzz)": "are the sections source, target, embed, sparse, sync, log",
+        "qqq.zzz (option qqq.zzz)": (
+            "are the sections source, target, embed, sparse, sync, log, metrics"
+        ),
     }
 
 

@@ -95,6 +95,11 @@ OTHER: dict[str, object] = {
     "sync.max_delete_share": 1.0,
     "log.format": "json",
     "log.level": "debug",
+    "metrics.listen": "[::1]:1",
+    "metrics.port_in_use": "warn",
+    "metrics.textfile": "/syncer.prom",
+    "metrics.unhealthy_failures": 1,
+    "metrics.unhealthy_seconds": 1.0,
 }
 ROWS_AND_TEXTS = {
     *("source.table", "source.key", "source.content", "source.metadata", "source.where"),

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Iterable
 from typing import TextIO
 
 import structlog
 
 from syncer.errors import SyncerError
 from syncer.result import SyncResult
+from syncer.telemetry.lines import Flood, Redaction, without_values
 
 _COUNTS = ("read", "embedded", "payload_only", "unchanged", "deleted", "empty", "chunks", "reused")
 
 
-def configure(*, as_json: bool, level: str, stream: TextIO | None = None) -> None:
-    """Send events of at least `level` to `stream` (stderr), as JSON lines or for reading."""
+def configure(
+    *,
+    as_json: bool,
+    level: str,
+    stream: TextIO | None = None,
+    secrets: Iterable[str] = (),
+    flood: Flood | None = None,
+) -> None:
+    """Send events of at least `level` to `stream` (stderr), as JSON lines or for reading.
+
+    Nothing of `secrets` is shown, nor what looks like one. With `flood` the same incident is said
+    once a period, for processes that live long.
+    """
     renderer: structlog.typing.Processor
     if as_json:
         renderer = structlog.processors.JSONRenderer(sort_keys=False, ensure_ascii=False)
@@ -25,6 +38,9 @@ def configure(*, as_json: bool, level: str, stream: TextIO | None = None) -> Non
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
+            without_values,
+            Redaction(secrets),
+            *([flood] if flood is not None else []),
             _event_first,
             renderer,
         ],
@@ -109,6 +125,17 @@ def failed(error: SyncerError) -> None:
         hint=error.hint,
         exit_code=int(error.exit_code),
     )
+
+
+def bug(error: BaseException) -> None:
+    """Log an error that nobody expected: kinds and places, never words."""
+    structlog.get_logger().error("bug", error=type(error).__name__, exc_info=error)
+
+
+def summarise(flood: Flood, *, whole: bool = False) -> None:
+    """Log how often incidents were held back: in periods that are over, or in all."""
+    for found in flood.summaries(whole=whole):
+        structlog.get_logger().warning("repeated", **found)
 
 
 def counts(result: SyncResult) -> dict[str, int]:

@@ -1,0 +1,120 @@
+"""A report that keeps metrics beside, and writes them to a file when the run has ended."""
+
+from __future__ import annotations
+
+import platform
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import syncer
+from syncer.cli import facts
+from syncer.cli.report import Report
+from syncer.errors import ExitCode, SyncerError
+from syncer.model import Position
+from syncer.result import SyncResult
+from syncer.settings import Settings
+from syncer.telemetry import textfile
+from syncer.telemetry.facts import UNKNOWN, Facts
+from syncer.telemetry.metrics import Metrics
+from syncer.telemetry.runs import Runs
+
+_ENDED_WELL = frozenset({ExitCode.OK, ExitCode.QUARANTINED, ExitCode.WITHHELD})
+
+
+class TextfileReport:
+    """Hands everything on to `report`; a run that ends, however, leaves its metrics behind."""
+
+    def __init__(self, report: Report, settings: Settings, path: Path) -> None:
+        self._report = report
+        self._settings = settings
+        self._path = path
+        self._facts = UNKNOWN
+        self._caught_up = True
+        self._noted = False
+        self._before = before = textfile.read(path)
+        runs = Runs(0.0, last_success=before.last_success, failures=before.failures)
+        self._metrics = Metrics(lambda: self._facts, info(settings), runs=runs, of_process=False)
+
+    def warn(self, message: str) -> None:
+        """Hand it on."""
+        self._report.warn(message)
+
+    def connected(self, place: str, version: str) -> None:
+        """Hand it on."""
+        self._report.connected(place, version)
+
+    def begin(self, pending: int) -> None:
+        """Hand it on."""
+        self._report.begin(pending)
+
+    def window(self, result: SyncResult) -> None:
+        """Count the window."""
+        self._metrics.window(result)
+        self._report.window(result)
+
+    def retrying(self, error: SyncerError) -> None:
+        """Count it."""
+        self._metrics.retried(error)
+        self._report.retrying(error)
+
+    def failed(self, error: SyncerError) -> None:
+        """Note that the run failed."""
+        self._noted = True
+        self._metrics.failed(error)
+        self._report.failed(error)
+
+    def done(self, result: SyncResult) -> None:
+        """Note whether the run got to the end."""
+        self._caught_up = not result.more
+        self._report.done(result)
+
+    def stopped(self, code: ExitCode) -> None:
+        """Hand it on; the end will tell."""
+        self._report.stopped(code)
+
+    def nothing(self, position: Position, *, looked_at_target: bool) -> None:
+        """Hand it on."""
+        self._report.nothing(position, looked_at_target=looked_at_target)
+
+    def ended(self, code: ExitCode) -> None:
+        """Note how the run ended."""
+        self._noted = True
+        if code in _ENDED_WELL:
+            self._metrics.succeeded(caught_up=self._caught_up)
+        else:
+            self._metrics.stopped()
+        self._report.ended(code)
+
+    def close(self) -> None:
+        """Write the file; that it cannot be written is said, but does not make the run fail."""
+        self._report.close()
+        if not self._noted:
+            self._metrics.failed(SyncerError())
+        self._facts = self._known()
+        try:
+            textfile.write(self._path, self._metrics, self._before)
+        except OSError as error:
+            self._report.warn(
+                f"metrics.textfile {self._path} cannot be written: {error.strerror}. The run "
+                "itself is not affected; give syncer write access to the folder"
+            )
+
+    def _known(self) -> Facts:
+        """Return what the state says, except for successes: only whole runs count here."""
+        try:
+            return replace(facts.gather(self._settings), last_success=None)
+        except SyncerError:
+            return UNKNOWN
+
+
+def info(settings: Settings) -> dict[str, str]:
+    """Return the labels of ``syncer_info``: kinds and versions, no names that somebody chose."""
+    return {
+        "version": syncer.__version__,
+        "python": platform.python_version(),
+        "sqlite": sqlite3.sqlite_version,
+        "changes": settings.source.changes,
+        "provider": settings.embed.provider,
+        "target": "local" if settings.target.url is None else "server",
+    }
