@@ -11,13 +11,16 @@ from syncer.settings import Settings
 from syncer.state import Generation, utc_now
 from syncer.telemetry.facts import UNKNOWN, Facts, GenerationFacts
 
+_PATIENCE = 2.0  # seconds for a locked database; whoever asks has a deadline of his own
+
 
 def gather(settings: Settings) -> Facts:
     """Open the state, return what it says, and close it; raises SyncerError if it cannot be read.
 
     May be called from any thread.
     """
-    with opening.opened(settings) as sides:
+    source = settings.source.model_copy(update={"busy_timeout": _PATIENCE})
+    with opening.opened(settings.model_copy(update={"source": source})) as sides:
         return facts_of(sides)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import sqlite3
-from dataclasses import replace
 from pathlib import Path
 
 import syncer
@@ -101,9 +100,8 @@ class TextfileReport:
             )
 
     def _known(self) -> Facts:
-        """Return what the state says, except for successes: only whole runs count here."""
         try:
-            return replace(facts.gather(self._settings), last_success=None)
+            return facts.gather(self._settings)
         except SyncerError:
             return UNKNOWN
 

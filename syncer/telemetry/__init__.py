@@ -22,7 +22,7 @@ from syncer.telemetry.events import (
 )
 from syncer.telemetry.facts import UNKNOWN, Facts, GenerationFacts
 from syncer.telemetry.history import History, Minute
-from syncer.telemetry.libraries import capture_logging
+from syncer.telemetry.libraries import capture_logging, capture_threads
 from syncer.telemetry.lines import Flood
 from syncer.telemetry.runs import Health, Limits, Runs, health
 
@@ -38,6 +38,7 @@ __all__ = [
     "Runs",
     "bug",
     "capture_logging",
+    "capture_threads",
     "configure",
     "connected",
     "counts",

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import threading
 
 import structlog
+
+from syncer.telemetry.events import bug
 
 _SPEAKS_OF_TIMES_ONLY = "apscheduler"
 
@@ -38,3 +41,13 @@ def capture_logging(level: int = logging.WARNING) -> None:
         if isinstance(handler, _Bridge):
             root.removeHandler(handler)
     root.addHandler(_Bridge(level))
+
+
+def capture_threads() -> None:
+    """Log what ends a thread as a bug, instead of printing it with whatever values it names."""
+
+    def log(ended: threading.ExceptHookArgs) -> None:
+        if ended.exc_value is not None:
+            bug(ended.exc_value)
+
+    threading.excepthook = log

@@ -18,7 +18,7 @@ CHANGE_TRACKING = [
 EMBEDDING = [f"EM-{number:02}" for number in range(1, 17)]
 CHUNKING = [f"CS-{number:02}" for number in range(1, 13) if number not in (4, 6, 11)]
 TARGET = [*(f"QT-{number:02}" for number in range(1, 25) if number != 21), "SE-05"]
-OPERATIONS = ["OP-02", "OP-03", "OP-04", "OP-06", "SE-01", "SE-02"]
+OPERATIONS = ["OP-01", "OP-02", "OP-03", "OP-04", "OP-06", "SE-01", "SE-02"]
 
 
 def carried() -> set[str]:
