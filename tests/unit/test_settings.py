@@ -197,7 +197,7 @@ def test_a_bound_takes_its_ends_and_nothing_beyond(key: str) -> None:
 
 
 def test_the_bounds_are_the_ones_that_were_decided() -> None:
-    assert len(BOUNDED) == 33
+    assert len(BOUNDED) == 35
     assert "from 64 to 65536" in refusal(embed__token_budget=63)
     assert "from 65536 to 32505856" in refusal(target__batch_bytes=32505857)
     assert "from 65536 to 1073741824" in refusal(sync__window_bytes=1)
