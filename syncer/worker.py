@@ -38,6 +38,7 @@ class Stop:
 
     exit_code: ExitCode | None = None
     finishing: bool = False  # whether a window is in flight that should be finished first
+    on_ask: Callable[[], None] = lambda: None  # called once, when somebody asks
 
     @property
     def asked(self) -> bool:
@@ -50,7 +51,9 @@ class Stop:
         Raises Stopped where the program is, be it in a wait for a lock or while a model loads,
         unless it is finishing a window.
         """
-        self.exit_code = self.exit_code or exit_code
+        if self.exit_code is None:
+            self.exit_code = exit_code
+            self.on_ask()
         if not self.finishing:
             raise Stopped
 

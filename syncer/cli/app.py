@@ -148,6 +148,19 @@ def once(
 
 
 @app.command()
+def run(config: Config = None, overrides: Set = None) -> None:
+    """Keep the collection in step until a signal ends it: the daemon."""
+    from syncer import settings
+    from syncer.cli import daemon, report
+
+    path = config or settings.find(os.environ, Path.cwd())
+    code = daemon.run(
+        lambda: _settings(path, overrides), lambda found: report.choose(found, as_json=False), path
+    )
+    raise typer.Exit(int(code))
+
+
+@app.command()
 def rebuild(
     config: Config = None,
     overrides: Set = None,

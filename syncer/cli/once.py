@@ -41,7 +41,7 @@ def _once(sides: Sides, report: Report, how: How) -> ExitCode:
             "compared row by row, since changes may have gone unseen"
         )
     known = opening.patiently(sides.settings, lambda: sides.store.serving(sides.alias))
-    if known is None or how.start_over or not _is_idle(sides, known):
+    if known is None or how.start_over or not is_idle(sides, known):
         return run(sides, report, how, everything)
     try:
         return _stay_idle(sides, report, known)
@@ -51,7 +51,7 @@ def _once(sides: Sides, report: Report, how: How) -> ExitCode:
         return run(sides, report, how, everything)
 
 
-def _is_idle(sides: Sides, known: Generation) -> bool:
+def is_idle(sides: Sides, known: Generation) -> bool:
     """Say whether the run has nothing to do, without a word to the target."""
     now = utc_now()
     return (
@@ -69,22 +69,23 @@ def _is_idle(sides: Sides, known: Generation) -> bool:
 
 
 def _stay_idle(sides: Sides, report: Report, known: Generation) -> ExitCode:
-    look = _target_is_due(sides, known)
+    look = target_is_due(sides, known)
     try:
         if look:
-            _look_at_target(sides, known)
+            look_at_target(sides, known)
     except LockedError:  # somebody is at work right now, and looks at it all the time
         look = False
     report.nothing(known.position, looked_at_target=look)
     return exit_code(sides, known.generation)
 
 
-def _target_is_due(sides: Sides, known: Generation) -> bool:
+def target_is_due(sides: Sides, known: Generation) -> bool:
+    """Say whether nobody has looked at the target for longer than the settings allow."""
     age = compose.seconds_since_target_was_seen(sides, known.generation, time.time())
     return not 0 <= age < sides.settings.target.check_interval
 
 
-def _look_at_target(sides: Sides, known: Generation) -> None:
+def look_at_target(sides: Sides, known: Generation, open_one: Connection | None = None) -> None:
     """See that alias, collection and token are still those that were left; write nothing.
 
     Raises LockedError if somebody writes to the generation, or has put another in its place.
@@ -96,8 +97,11 @@ def _look_at_target(sides: Sides, known: Generation) -> None:
         now = sides.store.serving(sides.alias)
         if now is None or now.generation != name:
             raise LockedError(f"{name} has just been replaced")
-        with connect(specs.target_spec(sides.settings), to_write=False) as connection:
-            check_target(sides, now, connection)
+        if open_one is not None:
+            check_target(sides, now, open_one)
+        else:
+            with connect(specs.target_spec(sides.settings), to_write=False) as connection:
+                check_target(sides, now, connection)
     lock.touch(sides.lock_path(known.generation))
 
 

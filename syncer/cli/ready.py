@@ -34,6 +34,8 @@ class Ready:
     embedder: Encoder
     retry: Retry
     stop: Stop
+    others: dict[str, Encoder] | None = None
+    """Embedders by other recipes, by generation, where they are kept for the next run."""
 
     @contextmanager
     def settled(self, *settlings: Settling) -> Iterator[tuple[str, int]]:
@@ -85,6 +87,11 @@ class Ready:
 
         if not differences(recipe, self.embedder.recipe):
             yield self.embedder.by(recipe)  # with what was measured when it was made
+            return
+        if self.others is not None:
+            if generation not in self.others:
+                self.others[generation] = _by_recipe(self.sides, generation, recipe)
+            yield self.others[generation]
             return
         with closing(_by_recipe(self.sides, generation, recipe)) as embedder:
             yield embedder

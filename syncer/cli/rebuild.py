@@ -50,11 +50,19 @@ def alone(sides: Sides) -> Iterator[None]:
 
 
 def _rebuild(sides: Sides, report: Report, stop: Stop) -> SyncResult:
-    from syncer import rebuild as heart
     from syncer.cli.ready import ready
+
+    with _told_of_daemons(sides), ready(sides, report, stop) as found:
+        return rebuild_on(found, report)
+
+
+def rebuild_on(found: Ready, report: Report) -> SyncResult:
+    """Build a generation as the settings ask for with what is open, and let it take over."""
+    from syncer import rebuild as heart
     from syncer.target import Catalog, Succession
 
-    with alone(sides), _told_of_daemons(sides), ready(sides, report, stop) as found:
+    sides = found.sides
+    with alone(sides):
         catalog, heirs = Catalog(found.connection), Succession(found.connection)
         with opening.locked(sides, sides.alias):
             blue, at = found.retry(heart.blue_of, sides.store, catalog, sides.alias)
@@ -138,7 +146,7 @@ def _told_of_daemons(sides: Sides) -> Iterator[None]:
         if sides.settings.target.path is not None and error.hint:
             error.hint += (
                 " Local mode belongs to one process: stop the daemon for the rebuild, or set "
-                'sync.on_recipe_change = "rebuild", and it does it by itself.'
+                'daemon.on_recipe_change = "rebuild", and it does it by itself.'
             )
         raise
 

@@ -35,6 +35,10 @@ class TextfileReport:
         runs = Runs(0.0, last_success=before.last_success, failures=before.failures)
         self._metrics = Metrics(lambda: self._facts, info(settings), runs=runs, of_process=False)
 
+    def say(self, message: str) -> None:
+        """Hand it on."""
+        self._report.say(message)
+
     def warn(self, message: str) -> None:
         """Hand it on."""
         self._report.warn(message)

@@ -32,6 +32,7 @@ from syncer.settings.base import (
     Text,
 )
 from syncer.settings.checks import no_uri, some_columns, tuple_from_list, tuple_from_text
+from syncer.settings.daemon import DaemonSettings
 from syncer.settings.embedding import EmbedSettings, SparseSettings
 from syncer.settings.joined import JoinedSettings, check_entries
 from syncer.settings.metrics import MetricsSettings
@@ -177,6 +178,7 @@ class Settings(Section):
     sync: SyncSettings = SyncSettings()
     log: LogSettings = LogSettings()
     metrics: MetricsSettings = MetricsSettings()
+    daemon: DaemonSettings = DaemonSettings()
 
     def redacted(self) -> dict[str, dict[str, object]]:
         """Return everything for printing: sections of JSON values, secrets as ``**********``."""
@@ -192,6 +194,7 @@ SECTIONS: dict[str, type[Section]] = {
     "sync": SyncSettings,
     "log": LogSettings,
     "metrics": MetricsSettings,
+    "daemon": DaemonSettings,
 }
 
 ENTRIES: dict[str, type[Section]] = {"source.joined": JoinedSettings}

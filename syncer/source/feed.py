@@ -78,6 +78,15 @@ class LogSource:
             found.append(reused_key_warning(self._spec))
         return found
 
+    def commits(self) -> int:
+        """Return a number that is another one after each commit on another connection."""
+        with translated(self._path):
+            return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
+
+    def check_file(self) -> None:
+        """Raise SourceError unless the file that was opened is still the one at the path."""
+        self._file.check()
+
     def head(self) -> int:
         """Return the last sequence number that the change log has given, 0 if none.
 

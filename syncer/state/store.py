@@ -11,6 +11,7 @@ from syncer.errors import SchemaError, SyncerError
 from syncer.model import Phase
 from syncer.state.database import BUSY_SLICE, StateDatabase
 from syncer.state.generation import GenerationState, utc_now
+from syncer.state.pruning import ChangeLog
 from syncer.state.records import (
     GENERATION_COLUMNS,
     Generation,
@@ -18,6 +19,7 @@ from syncer.state.records import (
     generation_from,
 )
 
+_AUDITED = "SELECT 1 FROM sqlite_master WHERE type = 'view' AND name = 'audit_expired'"
 KEEP_OLD = 7 * 86_400.0  # seconds for which the log is kept for a generation that served before
 
 
@@ -143,6 +145,30 @@ class StateStore:
             self._database.execute(
                 "UPDATE syncer_generations SET last_id = NULL, walked = 0 WHERE generation = ?",
                 (generation,),
+            )
+
+    def prune(self, now: str) -> int:
+        """Drop what no generation needs of the change logs, and expired records of the audit log.
+
+        Which of those may go is for the database to say: its view ``audit_expired``, by the
+        retention that its owner has set. Returns how many of them went.
+        """
+        tables = self._database.rows("SELECT DISTINCT source_table FROM syncer_generations")
+        log = ChangeLog(self._database, self._keep_old)
+        with self._database.transaction():
+            for (table,) in tables:
+                log.prune(str(table), now)
+        if not self._database.rows(_AUDITED):
+            return 0
+        gone = 0
+        while (went := self._drop_audited()) > 0:
+            gone += went
+        return gone
+
+    def _drop_audited(self) -> int:
+        with self._database.transaction():
+            return self._database.execute(
+                "DELETE FROM audit_log WHERE id IN (SELECT id FROM audit_expired LIMIT 1000)"
             )
 
     def schema_version(self) -> int:
