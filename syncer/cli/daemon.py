@@ -269,8 +269,8 @@ class _Daemon:
                 server.stop()
 
     def _health(self) -> Health:
-        daemon = self._settings.daemon
-        limits = Limits(daemon.unhealthy_failures, daemon.unhealthy_after)
+        metrics = self._settings.metrics
+        limits = Limits(metrics.unhealthy_failures, metrics.unhealthy_seconds)
         return health(self.metrics.runs, limits, time.time())
 
     def _page(self) -> StatusPage:

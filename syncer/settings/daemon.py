@@ -36,9 +36,3 @@ class DaemonSettings(Section):
     shutdown_timeout: float = Field(
         default=60.0, ge=1, le=85, description="Seconds for the window in flight at the end."
     )
-    unhealthy_failures: int = Field(
-        default=5, ge=1, le=1000, description="Failed runs in a row that make `/healthz` fail."
-    )
-    unhealthy_after: float = Field(
-        default=900.0, ge=0, le=DAY, description="Seconds without a success that do; 0 for none."
-    )

@@ -9,10 +9,12 @@ import pytest
 import typer
 
 from syncer.cli.app import app
-from syncer.errors import ExitCode
+from syncer.errors import ExitCode, RefusedError
 
 ROOT = Path(__file__).parents[2]
 COMMANDS_PAGE = (ROOT / "docs" / "commands.md").read_text()
+RUNBOOK = (ROOT / "docs" / "operations.md").read_text()
+ALERTS = (ROOT / "deploy" / "prometheus" / "alerts.yml").read_text()
 README = (ROOT / "README.md").read_text()
 
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
@@ -40,6 +42,14 @@ def test_every_exit_code_is_documented_and_no_other() -> None:
     table = COMMANDS_PAGE.split("## Exit codes")[1].split("\n## ")[0]
     documented = {int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)}
     assert documented == {int(code) for code in ExitCode}
+
+
+def test_the_runbook_has_a_heading_for_each_exit_code_refusal_and_alert() -> None:
+    headings = set(re.findall(r"^### `?(\w+)`?$", RUNBOOK, re.MULTILINE))
+    codes = {str(int(code)) for code in ExitCode}
+    refusals = {each.__name__ for each in RefusedError.__subclasses__()}
+    alerts = set(re.findall(r"alert: (\w+)", ALERTS))
+    assert headings == codes | refusals | alerts
 
 
 def test_links_between_pages_lead_somewhere() -> None:

@@ -197,7 +197,7 @@ def test_a_bound_takes_its_ends_and_nothing_beyond(key: str) -> None:
 
 
 def test_the_bounds_are_the_ones_that_were_decided() -> None:
-    assert len(BOUNDED) == 35
+    assert len(BOUNDED) == 39
     assert "from 64 to 65536" in refusal(embed__token_budget=63)
     assert "from 65536 to 32505856" in refusal(target__batch_bytes=32505857)
     assert "from 65536 to 1073741824" in refusal(sync__window_bytes=1)
@@ -239,14 +239,14 @@ def test_what_is_like_nothing_is_answered_with_what_there_is() -> None:
     environ = {"SYNCER_QQQ": "1", "SYNCER_LOG__QQQ": "1"}
     lines = problems(environ=environ, options=DATABASE | {"log.qqq": 1, "qqq.zzz": 1, "log": 1})
     answers = dict(line.split(": is unknown; there ") for line in lines)
-    sections = ("SOURCE", "TARGET", "EMBED", "SPARSE", "SYNC", "LOG", "METRICS")
+    sections = ("SOURCE", "TARGET", "EMBED", "SPARSE", "SYNC", "LOG", "METRICS", "DAEMON")
     assert answers == {
         "variable SYNCER_LOG__QQQ": "is SYNCER_LOG__FORMAT, SYNCER_LOG__LEVEL",
         "variable SYNCER_QQQ": "is " + ", ".join(f"SYNCER_{name}__…" for name in sections),
         "log.qqq (option log.qqq)": "is log.{format, level}",
         "log (option log)": "is log.{format, level}",
         "qqq.zzz (option qqq.zzz)": (
-            "are the sections source, target, embed, sparse, sync, log, metrics"
+            "are the sections source, target, embed, sparse, sync, log, metrics, daemon"
         ),
     }
 
