@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from syncer.cli import opening
 from syncer.cli.opening import Sides
+from syncer.model import Phase
 from syncer.settings import Settings
 from syncer.state import Generation, utc_now
 from syncer.telemetry.facts import UNKNOWN, Facts, GenerationFacts
 
+_PHASES = {
+    Phase.NEW: "being filled",
+    Phase.BUILDING: "being built by a rebuild",
+    Phase.VERIFIED: "built and verified",
+    Phase.SERVING: "serving",
+    Phase.KEPT: "kept for rollback",
+    Phase.RETURNING: "on its way back",
+}
 _PATIENCE = 2.0  # seconds for a locked database; whoever asks has a deadline of his own
 
 
@@ -31,6 +41,7 @@ def facts_of(sides: Sides) -> Facts:
         return UNKNOWN
     state = sides.store.bind(known.generation)
     rows, seconds = _lag(sides, known)
+    generations = sides.store.generations(sides.alias)
     records = sides.store.quarantine(known.generation)
     return Facts(
         lag_rows=rows,
@@ -38,7 +49,8 @@ def facts_of(sides: Sides) -> Facts:
         quarantined=Counter(record.reason for record in records),
         withheld=len(state.withheld()),
         last_success=_unix(known.last_success_at),
-        generations=tuple(_generation(sides, one) for one in sides.store.generations(sides.alias)),
+        rebuild_progress=_progress(sides, generations),
+        generations=tuple(_generation(one) for one in generations),
     )
 
 
@@ -50,19 +62,32 @@ def _lag(sides: Sides, known: Generation) -> tuple[int, float | None]:
     """
     now = utc_now()
     pending = sides.source.pending(known.position)
-    compared = not sides.store.bind(known.generation).reconciling()
-    if known.serving and compared and sides.source.is_caught_up(known.position, now):
+    if known.serving and not known.reconciling and sides.source.is_caught_up(known.position, now):
         return pending, 0.0
     oldest = _unix(sides.source.oldest_change(known.position, now))
     return pending, None if oldest is None else max(0.0, datetime.now(UTC).timestamp() - oldest)
 
 
-def _generation(sides: Sides, one: Generation) -> GenerationFacts:
-    if one.serving:
-        phase = "serving" if one.position.walked else "serving, walking the table"
-    else:
-        phase = "not serving" if one.position.walked else "being filled"
-    return GenerationFacts(one.generation, phase, sides.store.bind(one.generation).rows())
+def _progress(sides: Sides, generations: Sequence[Generation]) -> float | None:
+    """Return how far the rebuild under way has got, None if there is none.
+
+    Counting the table takes a while where it is large, so it is done while one is under way only.
+    """
+    green = next((one for one in generations if one.phase.is_green), None)
+    if green is None:
+        return None
+    if green.position.walked:
+        return 1.0
+    rows = sides.source.count()
+    left = sides.source.pending(green.position)
+    return max(0.0, 1 - left / rows) if rows else 1.0
+
+
+def _generation(one: Generation) -> GenerationFacts:
+    words = _PHASES[one.phase]
+    if one.phase is Phase.SERVING and not one.position.walked:
+        words = "serving, walking the table"
+    return GenerationFacts(one.generation, words, one.rows)
 
 
 def _unix(stamp: str | None) -> float | None:

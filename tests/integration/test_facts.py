@@ -31,7 +31,7 @@ def test_in_sync_the_lag_is_nothing_and_known_to_be(tmp_path: Path) -> None:
     assert abs(found.last_success - datetime.now(UTC).timestamp()) < 3600
     (generation,) = found.generations
     assert (generation.phase, generation.rows) == ("serving", 2)
-    assert found.last_verify is found.drift is found.rebuild_progress is None
+    assert (found.last_verify, found.drift, found.rebuild_progress) == (None, None, None)
 
 
 @pytest.mark.rule("OP-04")
@@ -55,6 +55,24 @@ def test_quarantined_rows_are_told_by_reason_and_are_no_lag(tmp_path: Path) -> N
     found = facts.gather(settings)
     assert found.quarantined == {"blob_in_text": 1}
     assert (found.lag_rows, found.lag_seconds) == (0, 0.0)
+
+
+def test_a_rebuild_under_way_has_a_phase_and_a_progress(tmp_path: Path) -> None:
+    memory.make_memory(tmp_path, ["one", "two", "three", "four"])
+    settings = memory.settings_for(tmp_path)
+    memory.sync_memory(settings)
+    green = (
+        "INSERT INTO syncer_generations (generation, alias, source_table, created_at, expired_to,"
+        " change_seq, phase, last_id, rows) SELECT 'memory--2', alias, source_table, created_at,"
+        " expired_to, change_seq, 'building', ?, ? FROM syncer_generations"
+    )
+    memory.execute(tmp_path / "memory.db", green, ("1", 1))
+    found = facts.gather(settings)
+    assert found.rebuild_progress == 0.25
+    assert [one.phase for one in found.generations] == ["serving", "being built by a rebuild"]
+    assert found.lag_rows == 0
+    memory.execute(tmp_path / "memory.db", "UPDATE syncer_generations SET walked = 1")
+    assert facts.gather(settings).rebuild_progress == 1.0
 
 
 def test_facts_are_gathered_from_any_thread(tmp_path: Path) -> None:
