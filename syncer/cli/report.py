@@ -105,7 +105,7 @@ class TerminalReport:
 
     def warn(self, message: str) -> None:
         """Say it on stderr."""
-        print(f"syncer: warning: {message}", file=sys.stderr)  # noqa: T201
+        print(f"syncer: warning: {without_secrets(message)}", file=sys.stderr)  # noqa: T201
 
     def connected(self, place: str, version: str) -> None:
         """Say nothing; ``doctor`` does."""
@@ -127,7 +127,7 @@ class TerminalReport:
 
     def retrying(self, error: SyncerError) -> None:
         """Say it on stderr."""
-        print(f"syncer: trying again: {error.message}", file=sys.stderr)  # noqa: T201
+        print(f"syncer: trying again: {without_secrets(error.message)}", file=sys.stderr)  # noqa: T201
 
     def failed(self, error: SyncerError) -> None:
         """Take the bar away and say it on stderr."""

@@ -11,6 +11,7 @@ import pytest
 import structlog
 
 from syncer import telemetry
+from syncer.cli.report import TerminalReport, show_error
 from syncer.errors import EmbedderUnavailableError, TargetUnavailableError
 from syncer.redaction import LONGEST, without_secrets
 from syncer.telemetry import Flood
@@ -138,6 +139,22 @@ def test_an_exception_and_its_causes_are_shown_as_kinds_and_places(lines: Lines)
     assert first.startswith("ValueError (")
     assert "text of a row" not in json.dumps(line)
     assert "secret" not in json.dumps(line)
+
+
+@pytest.mark.rule("SE-01")
+@pytest.mark.parametrize("as_json", [False, True])
+def test_what_a_terminal_shows_holds_no_secret_either(
+    capsys: pytest.CaptureFixture[str], as_json: bool
+) -> None:
+    address = "http://me:secret@host"
+    error = TargetUnavailableError(f"{address} does not answer", hint=f"See {address}.")
+    show_error(error, as_json=as_json)
+    report = TerminalReport()
+    report.retrying(error)
+    report.warn(f"{address} is slow")
+    shown = "".join(capsys.readouterr())
+    assert "secret" not in shown
+    assert shown.count(f"http://{HIDDEN}@host") == 4
 
 
 @pytest.mark.rule("OP-06")
