@@ -17,6 +17,7 @@ from qdrant_http import anywhere
 
 from syncer.cli.once import once as run_once
 from syncer.cli.rebuild import rebuild as run_rebuild
+from syncer.cli.report import uncounted
 from syncer.errors import ExitCode, SyncerError
 from syncer.keys import PointId
 from syncer.model import SYNC_KEY, Description, Point, Position, Recipe, SparseVector
@@ -135,6 +136,11 @@ class Told:
     def connected(self, place: str, version: str) -> None:
         """Keep it."""
         self.servers.append((place, version))
+
+    def uncounted(self, generation: str, points: int) -> None:
+        """Keep it as the warning that it is."""
+        if points:
+            self.warnings.append(uncounted(generation, points))
 
     def begin(self, pending: int) -> None:
         """Pass over it."""

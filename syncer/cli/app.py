@@ -151,12 +151,10 @@ def once(
 def run(config: Config = None, overrides: Set = None) -> None:
     """Keep the collection in step until a signal ends it: the daemon."""
     from syncer import settings
-    from syncer.cli import daemon, report
+    from syncer.cli import daemon
 
     path = config or settings.find(os.environ, Path.cwd())
-    code = daemon.run(
-        lambda: _settings(path, overrides), lambda found: report.choose(found, as_json=False), path
-    )
+    code = daemon.run(lambda: _settings(path, overrides), path)
     raise typer.Exit(int(code))
 
 

@@ -17,6 +17,7 @@ from syncer.cli.kept import Kept
 from syncer.cli.observed import ObservedReport
 from syncer.cli.once import is_idle, look_at_target, target_is_due
 from syncer.cli.opening import Sides
+from syncer.cli.report import choose
 from syncer.cli.run import everything, work_on_serving
 from syncer.cli.textfile import info
 from syncer.cli.wake import Watcher
@@ -31,6 +32,7 @@ from syncer.errors import (
 )
 from syncer.settings import Settings
 from syncer.state import utc_now
+from syncer.telemetry import Flood, capture_logging, capture_threads, summarise
 from syncer.telemetry.history import History
 from syncer.telemetry.metrics import CONTENT_TYPE, Metrics
 from syncer.telemetry.runs import Health, Limits, health
@@ -50,16 +52,19 @@ _LAST_RESORT = 5.0  # seconds after the deadline of a shutdown
 Load = Callable[[], Settings]
 
 
-def run(load: Load, choose: Callable[[Settings], Report], config: Path | None) -> ExitCode:
+def run(load: Load, config: Path | None) -> ExitCode:
     """Run until a signal ends it; return the exit code.
 
     `load` reads the settings, again whenever the file `config` has changed. Raises SettingsError
     for settings that cannot be used when it starts, and LockedError if a daemon runs already.
     """
     settings = load()
-    report = choose(settings)
+    flood = Flood()
+    report = choose(settings, as_json=False, flood=flood)
+    capture_logging()
+    capture_threads()
     with _one_daemon(settings):
-        return _Daemon(load, settings, report, config).run()
+        return _Daemon(load, settings, report, flood, config).run()
 
 
 @contextmanager
@@ -72,8 +77,10 @@ def _one_daemon(settings: Settings) -> Iterator[None]:
 class _Daemon:
     """The tasks of the daemon, and what they share; all of it belongs to the main thread."""
 
-    def __init__(self, load: Load, settings: Settings, report: Report, config: Path | None) -> None:
-        self._load, self._config = load, config
+    def __init__(
+        self, load: Load, settings: Settings, report: Report, flood: Flood, config: Path | None
+    ) -> None:
+        self._load, self._config, self._flood = load, config, flood
         self._settings = settings
         self._stamp = _stamp(config)
         self._kept, self._watcher = Kept(settings), Watcher(settings)
@@ -108,6 +115,7 @@ class _Daemon:
                 self._report.say("stopped while waiting; nothing was in flight")
             code = self._stop.exit_code or ExitCode.OK
             self._report.ended(code)
+            summarise(self._flood, whole=True)
             return code
 
     def _due(self, name: str) -> None:
@@ -130,6 +138,7 @@ class _Daemon:
         except SyncerError:
             lag = None
         self.history.sample(time.time(), lag, self.metrics.rows)
+        summarise(self._flood)
 
     def _task(self, work: Callable[[], bool | None]) -> Callable[[], Failure | None]:
         """Return `work` as a task: what fails is told, counted, and tried again later.

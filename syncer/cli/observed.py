@@ -35,6 +35,11 @@ class ObservedReport:
         """Hand it on."""
         self._report.connected(place, version)
 
+    def uncounted(self, generation: str, points: int) -> None:
+        """Count them."""
+        self._metrics.uncounted = points
+        self._report.uncounted(generation, points)
+
     def begin(self, pending: int) -> None:
         """Note how much there is to do; a daemon shows no bar."""
         self.doing = f"syncing {pending} rows" if pending > 1 else ""

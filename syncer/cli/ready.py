@@ -72,8 +72,7 @@ class Ready:
             assert isinstance(target, GenerationTarget)  # noqa: S101 - it counts, too
             retry(check_token, state, target)
             with keeping_count(state, target, generation, retry) as more:
-                if more:
-                    report.warn(f"{generation} has {more} points that syncer has not counted")
+                report.uncounted(generation, more)
                 yield found
                 retry(check_token, state, target)
 

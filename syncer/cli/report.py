@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from syncer.settings import Settings
+    from syncer.telemetry import Flood
 
 
 class Report(Protocol):
@@ -31,6 +32,9 @@ class Report(Protocol):
 
     def connected(self, place: str, version: str) -> None:
         """Say which server answers, and which version it is."""
+
+    def uncounted(self, generation: str, points: int) -> None:
+        """Hear how many points a generation has that syncer has not counted; 0 is well."""
 
     def begin(self, pending: int) -> None:
         """Say that a run begins that has `pending` rows to look at."""
@@ -65,13 +69,13 @@ def interactive(stream: TextIO | None = None) -> bool:
     return (stream or sys.stderr).isatty()
 
 
-def choose(settings: Settings, *, as_json: bool) -> Report:
-    """Return the report that fits the settings and the terminal."""
+def choose(settings: Settings, *, as_json: bool, flood: Flood | None = None) -> Report:
+    """Return the report that fits the settings and the terminal; `flood` bounds a log's lines."""
     style = settings.log.format
     if not as_json and (style == "console" or (style == "auto" and interactive())):
         return TerminalReport()
     kind = JsonReport if as_json else LogReport
-    return kind(settings.log.level, secrets_of(settings))
+    return kind(settings.log.level, secrets_of(settings), flood)
 
 
 def with_textfile(report: Report, settings: Settings) -> Report:
@@ -109,6 +113,11 @@ class TerminalReport:
 
     def connected(self, place: str, version: str) -> None:
         """Say nothing; ``doctor`` does."""
+
+    def uncounted(self, generation: str, points: int) -> None:
+        """Warn of them."""
+        if points:
+            self.warn(uncounted(generation, points))
 
     def begin(self, pending: int) -> None:
         """Show the bar, if somebody is looking."""
@@ -162,10 +171,10 @@ class TerminalReport:
 class LogReport:
     """JSON lines on stderr."""
 
-    def __init__(self, level: str, secrets: Sequence[str] = ()) -> None:
+    def __init__(self, level: str, secrets: Sequence[str] = (), flood: Flood | None = None) -> None:
         from syncer import telemetry
 
-        telemetry.configure(as_json=True, level=level, secrets=secrets)
+        telemetry.configure(as_json=True, level=level, secrets=secrets, flood=flood)
         self._telemetry = telemetry
 
     def say(self, message: str) -> None:
@@ -179,6 +188,11 @@ class LogReport:
     def connected(self, place: str, version: str) -> None:
         """Log it."""
         self._telemetry.connected(place, version)
+
+    def uncounted(self, generation: str, points: int) -> None:
+        """Warn of them."""
+        if points:
+            self.warn(uncounted(generation, points))
 
     def begin(self, pending: int) -> None:
         """Say nothing; the windows will."""
@@ -244,6 +258,11 @@ class JsonReport(LogReport):
     def ended(self, code: ExitCode) -> None:
         """Print what was kept, and the exit code."""
         print(json.dumps({**self._sum, "exit_code": int(code)}))  # noqa: T201
+
+
+def uncounted(generation: str, points: int) -> str:
+    """Return what is to be said of points that syncer has not counted."""
+    return f"{generation} has {points} points that syncer has not counted"
 
 
 def in_words(result: SyncResult) -> str:

@@ -47,6 +47,11 @@ class TextfileReport:
         """Hand it on."""
         self._report.connected(place, version)
 
+    def uncounted(self, generation: str, points: int) -> None:
+        """Count them."""
+        self._metrics.uncounted = points
+        self._report.uncounted(generation, points)
+
     def begin(self, pending: int) -> None:
         """Hand it on."""
         self._report.begin(pending)
