@@ -26,7 +26,7 @@ demo: $(READY)  ## run the whole job once on real text, in a folder of its own
 	@$(BIN)/syncer demo
 
 test: $(READY)  ## run the tests
-	@$(BIN)/python -m pytest -q -m "not long"
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not long"
 
 test-long: $(READY)  ## run all tests, also those that take many minutes
 	@$(BIN)/python -m pytest -q --timeout=3600
