@@ -18,6 +18,10 @@ POINT_NAMESPACE = UUID(
     "72e83cc3-effd-48c0-b35b-2cc296f2f06a"
 )  # made once for syncer, never changed
 
+_CANONICAL = json.JSONEncoder(
+    ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False
+)
+
 
 @dataclass(frozen=True, slots=True)
 class RawText:
@@ -40,6 +44,8 @@ def encode_key(key: Key) -> str:
     Types stay apart, so that 42 and "42" can live in one table. Blobs and text that is not
     UTF-8 become base64 in an object that names their type.
     """
+    if len(key) == 1 and type(key[0]) is int:  # nearly every key, several times for each row
+        return str(key[0])
     parts = [_part_to_json(part) for part in key]
     return canonical_json(parts[0] if len(parts) == 1 else parts)
 
@@ -74,9 +80,7 @@ def canonical_json(value: object) -> str:
 
     Raises ValueError for NaN and infinities, which JSON does not have.
     """
-    return json.dumps(
-        value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False
-    )
+    return _CANONICAL.encode(value)
 
 
 def _part_to_json(part: KeyPart) -> object:

@@ -146,7 +146,7 @@ def _plan_row(
     if held is not None and held.row != name:
         foreign = Quarantined(name, Reason.FOREIGN_POINT, "a foreign point has this row's id")
         return foreign, None
-    plan = _plan_present(RowPlan(row.key, name, Action.EMBED), row, content, held, layout)
+    plan = _plan_present(row, name, content, held, layout)
     return plan, None if plan.action is Action.UNCHANGED else content
 
 
@@ -188,22 +188,23 @@ def _evict(row: Row, held: Held | None) -> RowPlan | None:
     return replace(removal, announced=True) if removal.action is Action.DELETE else None
 
 
-def _plan_present(
-    plan: RowPlan, row: Row, content: str, held: Held | None, layout: Layout
-) -> RowPlan:
+def _plan_present(row: Row, name: str, content: str, held: Held | None, layout: Layout) -> RowPlan:
     metadata = _metadata(row, layout)
-    plan = replace(
-        plan,
+    text = digest(content)
+    payload = payload_digest({layout.document_key: None, layout.metadata_key: metadata})
+    action = Action.EMBED
+    if held is not None and held.content == text:
+        action = Action.UNCHANGED if held.payload == payload else Action.PAYLOAD
+    return RowPlan(
+        row.key,
+        name,
+        action,
         held_chunks=held.chunks if held else 0,
         held_text=held.text if held else "",
         metadata=metadata,
-        content_hash=digest(content),
-        payload_hash=payload_digest({layout.document_key: None, layout.metadata_key: metadata}),
+        content_hash=text,
+        payload_hash=payload,
     )
-    same_text = held is not None and held.content == plan.content_hash
-    if same_text and held is not None and held.payload == plan.payload_hash:
-        return replace(plan, action=Action.UNCHANGED)
-    return replace(plan, action=Action.PAYLOAD if same_text else Action.EMBED)
 
 
 def _with_chunks(plan: RowPlan, pieces: Sequence[Piece], layout: Layout) -> RowPlan:

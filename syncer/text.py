@@ -30,6 +30,8 @@ def normalise(text: str) -> str:
     Pairs of surrogates become the character they mean, unpaired ones U+FFFD; NUL becomes a
     space, since SQLite's own functions take it for the end of the text.
     """
+    if text.isascii():  # as it is, NUL apart; most of what goes along as metadata
+        return text.replace("\0", " ")
     if _SURROGATES.search(text):
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return unicodedata.normalize("NFC", text.replace("\0", " "))
@@ -83,6 +85,8 @@ def parse_json(value: object) -> object:
 def _is_flat_enough(value: object) -> bool:
     level = [value]
     for _ in range(_DEEPEST):
+        if not level:
+            return True
         level = [
             inner
             for outer in level

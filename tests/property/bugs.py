@@ -62,7 +62,7 @@ WRITING = (
     Bug(
         "the payload's hash is not compared",
         plan._plan_present,
-        (("held.payload == plan.payload_hash", "held.payload"),),
+        (("held.payload == payload", "held.payload"),),
     ),
     Bug(
         "the guard over deletes is off",
