@@ -19,6 +19,7 @@ Send = Callable[[httpx.Request], httpx.Response]
 
 _BUSY = 429
 _SLACK = 1024  # bytes round the points of a request
+_READ = httpx.ByteStream(b"")  # in place of a stream that has been read
 _DROPPED = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
 
 
@@ -45,6 +46,7 @@ class Careful:
             if not isinstance(error.source, _DROPPED):
                 raise
             answer = send(request)
+        answer.stream = _READ  # httpx's own holds the answer, and that the request's megabytes
         if "retry-after" in answer.headers:
             seconds = seconds_to_wait(answer.headers["retry-after"])
             del answer.headers["retry-after"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -59,6 +61,25 @@ def test_a_batch_that_is_too_large_for_the_server_is_halved(target: Wire, status
 
 
 Send = Callable[[httpx.Request], httpx.Response]
+
+
+def test_nothing_of_a_request_is_kept_once_it_was_answered(target: Wire) -> None:
+    """Its megabytes would wait for the garbage collector, which may be long in coming."""
+    requests: list[weakref.ref[httpx.Request]] = []
+
+    def note(request: httpx.Request, forward: Send) -> httpx.Response:
+        requests.append(weakref.ref(request))
+        return forward(request)
+
+    target.client.http.client.add_middleware(note)
+    gc.disable()
+    try:
+        target.target.upsert([point(1)])
+        target.target.look_up({1: (1,)})
+        kept = [one() for one in requests if one() is not None]
+        assert (kept, len(requests) > 1) == ([], True)
+    finally:
+        gc.enable()
 
 
 def limited(most: int, status: int) -> Callable[[httpx.Request, Send], httpx.Response]:
