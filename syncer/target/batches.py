@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from uuid import UUID
 
 from syncer.keys import PointId, canonical_json
@@ -14,8 +14,25 @@ _BYTES_A_NUMBER = 25  # a float32 as JSON at most: sign, 17 digits, point, expon
 _BYTES_A_POINT = 160  # id, names and braces
 
 
-def size_at_most(point: Point) -> int:
-    """Return an upper bound of a point's serialised bytes; raise ValueError if it is no JSON."""
+class Batch(list[Point]):
+    """The points of one request, with upper bounds of their serialised bytes by id."""
+
+    def __init__(self, points: Iterable[Point], sizes: Mapping[PointId, int]) -> None:
+        super().__init__(points)
+        self.sizes = sizes
+
+
+def sizes_at_most(points: Sequence[Point]) -> Mapping[PointId, int]:
+    """Return upper bounds of points' serialised bytes by id; raise ValueError if one is no JSON.
+
+    Those of a batch are known since it was cut.
+    """
+    if isinstance(points, Batch):
+        return points.sizes
+    return {point.id: _size_at_most(point) for point in points}
+
+
+def _size_at_most(point: Point) -> int:
     count = sum(
         2 * len(vector.indices) if isinstance(vector, SparseVector) else len(vector)
         for vector in point.vectors.values()
@@ -26,19 +43,19 @@ def size_at_most(point: Point) -> int:
 
 def cut(
     points: Sequence[Point], most_points: int, most_bytes: int, sizes: Mapping[PointId, int]
-) -> Iterator[list[Point]]:
+) -> Iterator[Batch]:
     """Yield `points` in their order, so that no batch passes either bound.
 
     `sizes` are upper bounds, for the sake of speed: what is sent is measured once more then. A
     point that passes the bound by itself comes alone.
     """
-    batch: list[Point] = []
+    batch = Batch((), sizes)
     size = 0
     for point in points:
         added = sizes[point.id]
         if batch and (len(batch) >= most_points or size + added > most_bytes):
             yield batch
-            batch, size = [], 0
+            batch, size = Batch((), sizes), 0
         batch.append(point)
         size += added
     if batch:

@@ -54,6 +54,11 @@ class TargetSpec:
     creation: Creation = field(default_factory=Creation)
 
     @property
+    def rest(self) -> bool:
+        """Whether points go to a server over REST."""
+        return self.url is not None and not self.grpc
+
+    @property
     def name(self) -> str:
         """The place as it may stand in a message: no user, password or query."""
         if self.url is None:

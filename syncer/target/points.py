@@ -11,7 +11,8 @@ from qdrant_client import models
 from syncer.errors import RejectedError, TargetError, TargetUnavailableError
 from syncer.keys import Key, PointId
 from syncer.model import SYNC_KEY, Held, Point, Reason, SparseVector, Vector
-from syncer.target.batches import cut, numbers, size_at_most, unfit
+from syncer.target import bodies
+from syncer.target.batches import cut, numbers, sizes_at_most, unfit
 from syncer.target.collection import TOKEN, Catalog
 from syncer.target.connection import Connection
 from syncer.target.halving import Halving
@@ -66,8 +67,7 @@ class GenerationTarget:
 
     def batches(self, points: Sequence[Point]) -> Iterator[Sequence[Point]]:
         """Cut points into what a request takes, by the settings and by the collection's own."""
-        sizes = {point.id: size_at_most(point) for point in points}
-        yield from cut(points, self._most_points, self._spec.batch_bytes, sizes)
+        yield from cut(points, self._most_points, self._spec.batch_bytes, sizes_at_most(points))
 
     def upsert(self, points: Sequence[Point]) -> dict[PointId, tuple[Reason, str]]:
         """Write whole points in their order; return those that are refused."""
@@ -121,7 +121,7 @@ class GenerationTarget:
         A refusal is believed only while the collection is as it describes itself.
         """
         newest = {point.id: point for point in points}
-        sizes = {point.id: size_at_most(point) for point in newest.values()}
+        sizes = sizes_at_most(points)
         most = self._spec.batch_bytes
         refused = {
             point.id: why
@@ -143,16 +143,14 @@ class GenerationTarget:
         return refused | halving.refused
 
     def _put(self, points: Sequence[Point]) -> None:
-        structs = [
-            models.PointStruct(
-                id=point.id,
-                payload=dict(point.payload),
-                vector={name: as_client(vector) for name, vector in point.vectors.items()},
-            )
-            for point in points
-        ]
         with self._writing(f"writing to {self._generation}"):
-            self._confirm(self._client.upsert(self._generation, points=structs, wait=True))
+            if self._spec.rest:
+                answer = self._client.http.points_api.upsert_points(
+                    self._generation, wait=True, point_insert_operations=bodies.upsert(points)
+                )
+                self._confirm(answer.result)
+            else:
+                self._confirm(self._client.upsert(self._generation, _structs(points), wait=True))
 
     def _put_records(self, points: Sequence[Point]) -> None:
         self._update(
@@ -204,11 +202,12 @@ class GenerationTarget:
         with self._connection.translated(what), one_transaction(self._client, self._generation):
             yield
 
-    def _confirm(self, result: models.UpdateResult) -> None:
+    def _confirm(self, result: models.UpdateResult | None) -> None:
         """Raise TargetUnavailableError unless the write is done, not only taken."""
-        if result.status != models.UpdateStatus.COMPLETED:
+        if result is None or result.status != models.UpdateStatus.COMPLETED:
+            answer = "nothing" if result is None else result.status.value
             raise TargetUnavailableError(
-                f"{self._generation}: the server answered {result.status.value}, not completed",
+                f"{self._generation}: the server answered {answer}, not completed",
                 hint="Only `completed` lets the position move. Nothing is lost; run again, and "
                 "look at the server's log if it stays so.",
             )
@@ -231,6 +230,17 @@ class GenerationTarget:
     def _page(self) -> int:
         allowed = self._strict.max_query_limit if self._strict else None
         return min(_LOOK_UP, allowed or _LOOK_UP)
+
+
+def _structs(points: Sequence[Point]) -> list[models.PointStruct]:
+    return [
+        models.PointStruct(
+            id=point.id,
+            payload=dict(point.payload),
+            vector={name: as_client(vector) for name, vector in point.vectors.items()},
+        )
+        for point in points
+    ]
 
 
 def as_client(vector: Vector | SparseVector) -> list[float] | models.SparseVector:
