@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 export HF_HUB_OFFLINE ?= 1
 export ORT_DISABLE_TELEMETRY ?= 1
 
-.PHONY: help demo test test-long soak lint format bench lock clean
+.PHONY: help demo test test-long soak lint format bench bench-scale lock clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)$$/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -45,7 +45,10 @@ format: $(READY)  ## format the code
 	@$(BIN)/ruff format .
 
 bench: $(READY)  ## measure, and compare with the floors
-	@for name in embed end_to_end retrieval idle peak_memory triggers; do $(BIN)/python benchmarks/$$name.py || exit 1; done
+	@for name in embed end_to_end retrieval idle wire wire_memory peak_memory triggers; do $(BIN)/python benchmarks/$$name.py || exit 1; done
+
+bench-scale: $(READY)  ## measure with a million rows, and compare with the ceilings
+	@$(BIN)/python benchmarks/wire_memory.py --rows 10000 1000000
 
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
   --no-annotate --no-emit-index-url --upgrade

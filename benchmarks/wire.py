@@ -15,7 +15,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,14 +122,14 @@ def _points(client: QdrantClient, collection: str) -> Iterator[models.PointStruc
             return
 
 
-def measure(url: str, rows: int, rounds: int) -> list[Round]:
-    """Sync and upload in turn, each round into collections of its own."""
+def measure(url: str, rows: int, rounds: int, sizes: Mapping[str, int]) -> list[Round]:
+    """Sync and upload in turn, each round into collections of its own; `sizes` are settings."""
     found = []
     client = QdrantClient(url=url, api_key=os.environ.get("QDRANT_API_KEY"), timeout=60)
     for number in range(rounds):
         with tempfile.TemporaryDirectory() as folder:
             path = tables.make_folder(Path(folder), rows, _SIZE)
-            options: dict[str, object] = {"target.url": url, "target.collection": ALIAS}
+            options: dict[str, object] = {"target.url": url, "target.collection": ALIAS, **sizes}
             if key := os.environ.get("QDRANT_API_KEY"):
                 options["target.api_key"] = key
             settings = tables.settings_in(path, **options)
@@ -151,12 +151,16 @@ def main() -> int:
     """Run the benchmark and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000, help="rows of the table (10,000)")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds of both (3)")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of both (5)")
+    parser.add_argument("--batch", type=int, help="target.batch_points instead of the default")
+    parser.add_argument("--window", type=int, help="sync.window_rows instead of the default")
     options = parser.parse_args()
     if options.rows < 1 or options.rounds < 1:
         parser.error("--rows and --rounds must be at least 1")
+    asked = {"target.batch_points": options.batch, "sync.window_rows": options.window}
+    sizes = {name: size for name, size in asked.items() if size is not None}
     with server() as url:
-        found = measure(url, options.rows, options.rounds)
+        found = measure(url, options.rows, options.rounds, sizes)
     share = median(each.share for each in found)
     points = found[0].points
     print(f"{points:,} points of 384 numbers and BM25; {options.rounds} rounds, medians")
