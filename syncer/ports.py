@@ -26,6 +26,7 @@ from syncer.model import (
     Window,
 )
 from syncer.plan import Chunker, Layout, RowPlan
+from syncer.records import Record, RecordPage
 from syncer.retry import Retry
 
 Refused = Mapping[PointId, tuple[Reason, str]]
@@ -45,6 +46,19 @@ class Source(Protocol):
 
     def rows(self, keys: Sequence[Key], now: str) -> tuple[Row, ...]:
         """Return the rows with these keys as they are now, absent ones too."""
+
+    def walk(self, after: Key | None, now: str) -> tuple[tuple[Row, ...], Key | None]:
+        """Return the rows behind `after` in key order as they are now, and where to go on.
+
+        None stands for the table's beginning, and for its end. Rows out of scope come as absent.
+        One short read transaction; nothing is remembered.
+        """
+
+    def pending_keys(self, position: Position, keys: Sequence[Key], now: str) -> set[str]:
+        """Return which of these rows, as JSON, are still to be looked at from `position` on.
+
+        They have changed or expired since, are not settled, or the walk has not come to them.
+        """
 
     def gone(self, position: Position, *, head: int, now: str) -> Iterator[list[Key]]:
         """Yield, in pages, the keys up to `head` whose rows are gone or out of scope at `now`.
@@ -71,6 +85,12 @@ class State(Protocol):
 
     def withheld(self) -> list[Key]:
         """Return the rows whose deletion is withheld."""
+
+    def quarantined_among(self, rows: Sequence[str]) -> set[str]:
+        """Return which of these rows, by their key as JSON, are quarantined."""
+
+    def withheld_among(self, rows: Sequence[str]) -> set[str]:
+        """Return which of these rows, by their key as JSON, are withheld from deletion."""
 
     def deletes_since(self, moment: str) -> int:
         """Return how many rows were taken out since then that nobody had announced."""
@@ -160,6 +180,22 @@ class Target(Protocol):
 
     def row_pages(self) -> Iterator[list[str]]:
         """Yield, in pages, the keys as JSON of all rows that have a point; some come twice."""
+
+    def records(self, offset: PointId | None = None, *, lacking: str = "") -> RecordPage:
+        """Return a page of all points' records from the id `offset` on, in the order of ids.
+
+        With `lacking` only those of points that have no vector of that name. Raises TargetError
+        if the page does not lead any further.
+        """
+
+    def records_of(self, ids: Sequence[PointId]) -> tuple[Record, ...]:
+        """Return the records of the points with these ids; without the missing ones."""
+
+    def lacking(self, vector: str, ids: Sequence[PointId]) -> set[PointId]:
+        """Return which of the points with these ids are there and have no vector of that name."""
+
+    def vectors(self, vector: str, ids: Sequence[PointId]) -> dict[PointId, Vector]:
+        """Return the dense vectors of that name by point id; without the missing ones."""
 
 
 class Lender(Protocol):

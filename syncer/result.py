@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Generic, TypeVar
 
 from syncer.model import Position, Quarantined
@@ -36,6 +37,10 @@ class Sample(Generic[T]):
 
     def __iter__(self) -> Iterator[T]:
         return iter(self.first)
+
+
+NONE: Sample[str] = Sample()
+"""No rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +94,53 @@ class SyncResult:
                 for stage in stages
             },
         )
+
+
+class Drift(StrEnum):
+    """In what a row, or a point that is not syncer's, differs between both stores.
+
+    A row has one kind, the first that fits in this order.
+    """
+
+    MISSING = "missing"  # the table has it, the target has not
+    STALE = "stale"  # the target has another content or other metadata, or an unfinished row
+    ORPHAN = "orphan"  # the target has it, the table has not: gone, out of scope or without text
+    INCOMPLETE = "incomplete"  # a chunk too few or too many, or chunks that disagree
+    NO_VECTOR = "no_vector"  # a named vector that should be there is not
+    WRONG_VECTOR = "wrong_vector"  # a vector is not that of its text; found by a sample only
+    FOREIGN = "foreign"  # a point that syncer did not write
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyResult:
+    """What a comparison of both stores found.
+
+    `rows` of the table and `points` of the target were looked at, `sampled` rows embedded again.
+    `drift` has rows by kind, their keys as JSON; for foreign points their ids. Rows with `pending`
+    changes, `quarantined` ones without a point and those whose deletion is `withheld` are no drift.
+    """
+
+    generation: str
+    rows: int = 0
+    points: int = 0
+    sampled: int = 0
+    drift: Mapping[Drift, Sample[str]] = field(default_factory=dict)
+    pending: Sample[str] = NONE
+    quarantined: Sample[str] = NONE
+    withheld: Sample[str] = NONE
+    seconds: float = 0.0
+
+    @property
+    def clean(self) -> bool:
+        """Whether both stores are equal, what is listed apart aside."""
+        return not self.drifted
+
+    @property
+    def drifted(self) -> int:
+        """How many rows and foreign points differ."""
+        return sum(self.counts.values())
+
+    @property
+    def counts(self) -> dict[Drift, int]:
+        """How many there are of each kind, of those there are none of too."""
+        return {kind: len(self.drift.get(kind, NONE)) for kind in Drift}

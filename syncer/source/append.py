@@ -5,7 +5,7 @@ Nothing is written to the database. What the key cannot tell, a verification has
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from syncer.source.collector import Collector, Limits
 from syncer.source.database import BUSY_SLICE
 from syncer.source.departures import Departures
 from syncer.source.feed import LogSource
+from syncer.source.pending import Pending
 from syncer.table import TableSpec, is_reusable_key
 
 _REUSED_KEY = (
@@ -76,6 +77,14 @@ class AppendSource(LogSource):
         """Yield, in pages, the keys up to `head` whose rows are gone or out of scope."""
         if not position.walked:
             yield from self._departures().outsiders(position)
+
+    def _changed(self, position: Position, keys: Sequence[Key], now: str) -> set[str]:
+        """Return nothing: what is there stays as it is."""
+        del position, keys, now
+        return set()
+
+    def _pending(self) -> Pending:
+        return replace(super()._pending(), grows=True)
 
     def _departures(self) -> Departures:
         return Departures(self._connection, self._queries, self._snapshot)

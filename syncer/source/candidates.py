@@ -57,6 +57,12 @@ class Candidates:
         self._holds_numbers = not self._is_text(table, column)
         self.by_index = self._has_index()
 
+    def stamps_of(self, key: Key) -> list[int | None]:
+        """Return the instant of the row with this key, None if it names none; [] without a row."""
+        matches, values = self._order.matches(key)
+        found = self._connection.execute(f"{self._from}{matches}", values)
+        return [instant_of(value) for value, *_ in found]
+
     def since(self, instant: int | None, after: Place | None = None) -> Iterator[Candidate]:
         """Yield the rows whose stamp is later than `instant` or names no time, behind `after`.
 

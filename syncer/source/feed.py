@@ -16,6 +16,7 @@ from syncer.source.database import BUSY_SLICE, FileMark, open_readonly, snapshot
 from syncer.source.departures import Departures
 from syncer.source.joined import JoinedLists
 from syncer.source.order import key_order
+from syncer.source.pending import Pending
 from syncer.source.queries import Queries
 from syncer.table import (
     Columns,
@@ -148,6 +149,30 @@ class LogSource:
         """Return the rows with these keys as they are now, absent ones too."""
         with self._snapshot():
             return tuple(self._row(key, now) for key in dict.fromkeys(keys))
+
+    def walk(self, after: Key | None, now: str) -> tuple[tuple[Row, ...], Key | None]:
+        """Return the rows behind `after` in key order, and where to go on; None at the end."""
+        window = Collector(self._limits)
+        start = Position("", last_id=None if after is None else encode_key(after))
+        with self._snapshot():
+            end = self._walk(start, now, window)
+        last = None if end.walked else end.last_id
+        return tuple(window.rows.values()), None if last is None else decode_key(last)
+
+    def pending_keys(self, position: Position, keys: Sequence[Key], now: str) -> set[str]:
+        """Return which of these rows are still to be looked at; see ``syncer.ports.Source``."""
+        with self._snapshot():
+            return self._changed(position, keys, now) | self._pending().ahead(position, keys, now)
+
+    def _changed(self, position: Position, keys: Sequence[Key], now: str) -> set[str]:  # noqa: ARG002
+        """Return which of these rows have changed since `position`, as JSON."""
+        if self._head() <= position.change_seq:
+            return set()
+        return self._pending().changed(position.change_seq, keys)
+
+    def _pending(self) -> Pending:
+        expires = self._spec.expires_at is not None
+        return Pending(self._connection, self._queries, self._row if expires else None)
 
     def gone(self, position: Position, *, head: int, now: str) -> Iterator[list[Key]]:  # noqa: ARG002
         """Yield, in pages, the keys up to `head` whose rows are gone or out of scope."""

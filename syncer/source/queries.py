@@ -57,6 +57,21 @@ class Queries:
         matches, values = self._order.matches(key)
         return f"SELECT 1 FROM {self._table} WHERE {matches} AND {self._members()}", values
 
+    def is_behind(self, key: Key, after: Key | None) -> tuple[str, Sequence[object]]:
+        """Return the query that finds a row by its key if it comes after `after`."""
+        matches, values = self._order.matches(key)
+        behind, more = self._behind(after)
+        return f"SELECT 1 FROM {self._table} WHERE {matches} AND {behind}", (*values, *more)
+
+    def changed(self, marks: str) -> str:
+        """Return the query for those of some keys that stand in the log; `marks` is a list of rows.
+
+        The number is bound first behind which they are looked for.
+        """
+        log = f"FROM {quote(self._spec.changes)} WHERE seq > ?"
+        names = ", ".join(quote(name) for name in self._spec.log_key)
+        return f"SELECT DISTINCT {names} {log} AND ({names}) IN (VALUES {marks})"
+
     def outsiders(self, after: Key | None, limit: int) -> tuple[str, Sequence[object]]:
         """Return the query for the keys behind `after` whose rows are out of scope."""
         behind, values = self._behind(after)

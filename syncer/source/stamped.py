@@ -10,13 +10,13 @@ Nothing is written to the database.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
-from syncer.keys import Key, decode_key
+from syncer.keys import Key, decode_key, encode_key
 from syncer.model import Position, Window
 from syncer.source.append import AppendSource
 from syncer.source.candidates import Candidate, Candidates
@@ -131,6 +131,12 @@ class StampedSource(AppendSource):
             yield gone
             more = len(page) == _PAGE
             place = page[-1].place if page else None
+
+    def _changed(self, position: Position, keys: Sequence[Key], now: str) -> set[str]:
+        """Return which of these rows every pass reads again: not settled, or without a time."""
+        settled = self._settled(position, _clock(now))
+        found = ((key, self._candidates.stamps_of(key)) for key in keys)
+        return {encode_key(key) for key, stamps in found if any(_is_open(settled, stamps))}
 
     def _read(self, position: Position, head: int, now: str) -> Window:
         window = super()._read(position, head, now)
@@ -254,6 +260,10 @@ class StampedSource(AppendSource):
 
 def _last_key(position: Position) -> Key | None:
     return decode_key(position.last_id) if position.last_id is not None else None
+
+
+def _is_open(settled: int | None, stamps: list[int | None]) -> Iterator[bool]:
+    return (stamp is None or settled is None or stamp > settled for stamp in stamps)
 
 
 def _is_between(after: int | None, instant: int | None, until: int) -> bool:

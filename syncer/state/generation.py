@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from syncer.errors import IdentityError, PositionMovedError
 from syncer.keys import Key
 from syncer.model import Outcome, Position
+from syncer.result import VerifyResult
 from syncer.state.database import StateDatabase
 from syncer.state.pruning import ChangeLog
-from syncer.state.records import POSITION_COLUMNS, position_from, position_values
+from syncer.state.records import (
+    POSITION_COLUMNS,
+    position_from,
+    position_values,
+    verify_values,
+)
 from syncer.state.rowbook import RowBook
 
 _POSITION = ", ".join(POSITION_COLUMNS)
@@ -120,6 +126,14 @@ class GenerationState:
         """Return the rows whose deletion is withheld."""
         return self._book.withheld()
 
+    def quarantined_among(self, rows: Sequence[str]) -> set[str]:
+        """Return which of these rows are quarantined."""
+        return self._book.quarantined_among(rows)
+
+    def withheld_among(self, rows: Sequence[str]) -> set[str]:
+        """Return which of these rows are withheld from deletion."""
+        return self._book.withheld_among(rows)
+
     def deletes_since(self, moment: str) -> int:
         """Return how many rows were taken out since then that nobody had announced."""
         return self._book.deletes_since(moment)
@@ -151,6 +165,17 @@ class GenerationState:
             self._set("points", points)
         if not at_least and self.rows() > points:
             self._set("rows", points)
+
+    def note_verified(self, result: VerifyResult) -> None:
+        """Keep what a comparison of both stores has found, in the place of the last one's."""
+        values = verify_values(result)
+        names = ", ".join(f'"{name}"' for name in values)
+        marks = ", ".join("?" * (len(values) + 2))
+        with self._database.transaction():
+            self._database.execute(
+                f"INSERT OR REPLACE INTO syncer_verify (generation, at, {names}) VALUES ({marks})",
+                (*self._key, self._now(), *values.values()),
+            )
 
     def _column(self, name: str) -> object:
         return self._database.one(f"SELECT {name} FROM syncer_generations {_THIS}", self._key)[0]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from syncer.model import Phase, Position
+from syncer.result import Drift, VerifyResult
 
 POSITION_COLUMNS = ("last_id", "change_seq", "walked", "expired_to", "settled", "cursor")
 GENERATION_COLUMNS = (
@@ -65,6 +66,33 @@ class QuarantineRecord:
     attempts: int
 
 
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What the last comparison of both stores found, and when; `drift` by kind."""
+
+    at: str
+    clean: bool
+    rows: int
+    points: int
+    drift: Mapping[str, int]
+    pending: int
+    quarantined: int
+    withheld: int
+
+
+def verify_values(result: VerifyResult) -> dict[str, int]:
+    """Return the values of ``syncer_verify`` by column, generation and time apart."""
+    return {
+        "clean": int(result.clean),
+        "rows": result.rows,
+        "points": result.points,
+        **{kind.value: count for kind, count in result.counts.items()},
+        "pending": len(result.pending),
+        "quarantined": len(result.quarantined),
+        "withheld": len(result.withheld),
+    }
+
+
 def generation_from(row: Sequence[object]) -> Generation:
     """Return the generation that a row of ``GENERATION_COLUMNS`` describes."""
     found = dict(zip(GENERATION_COLUMNS, row, strict=True))
@@ -105,6 +133,15 @@ def position_from(generation: str, row: Sequence[object]) -> Position:
 
 def _number(value: object) -> int | None:
     return value if isinstance(value, int) else None
+
+
+def verified_from(row: Sequence[object]) -> Verified:
+    """Return what a comparison found, from its columns and its kinds in the order of ``Drift``."""
+    at, clean, rows, points, pending, quarantined, withheld, *counts = row
+    numbers = [int(str(one)) for one in (rows, points, pending, quarantined, withheld)]
+    drift = {kind.value: int(str(count)) for kind, count in zip(Drift, counts, strict=True)}
+    read, seen, *apart = numbers
+    return Verified(str(at), bool(clean), read, seen, drift, *apart)
 
 
 def _text(value: object) -> str | None:

@@ -98,6 +98,14 @@ class RowBook:
         """Return the rows whose deletion is withheld."""
         return [decode_key(row) for row in sorted(self._rows_in("syncer_withheld"))]
 
+    def quarantined_among(self, rows: Sequence[str]) -> set[str]:
+        """Return which of these rows are quarantined."""
+        return self._among("syncer_quarantine", rows)
+
+    def withheld_among(self, rows: Sequence[str]) -> set[str]:
+        """Return which of these rows are withheld."""
+        return self._among("syncer_withheld", rows)
+
     def deletes_since(self, moment: str) -> int:
         """Return how many rows were taken out since then."""
         (total,) = self._database.one(
@@ -109,6 +117,10 @@ class RowBook:
     def _rows_in(self, table: str) -> set[str]:
         rows = self._database.rows(f"SELECT row FROM {table} {_THIS}", self._key)
         return {str(row) for (row,) in rows}
+
+    def _among(self, table: str, rows: Sequence[str]) -> set[str]:
+        there = f"SELECT 1 FROM {table} {_THIS} AND row = ?"
+        return {row for row in rows if self._database.rows(there, (*self._key, row))}
 
     def _attempts(self, row: str) -> int:
         found = self._database.rows(

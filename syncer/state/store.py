@@ -9,6 +9,7 @@ from pathlib import Path
 
 from syncer.errors import SchemaError, SyncerError
 from syncer.model import Phase
+from syncer.result import Drift
 from syncer.state.database import BUSY_SLICE, StateDatabase
 from syncer.state.generation import GenerationState, utc_now
 from syncer.state.pruning import ChangeLog
@@ -16,7 +17,9 @@ from syncer.state.records import (
     GENERATION_COLUMNS,
     Generation,
     QuarantineRecord,
+    Verified,
     generation_from,
+    verified_from,
 )
 
 _AUDITED = "SELECT 1 FROM sqlite_master WHERE type = 'view' AND name = 'audit_expired'"
@@ -117,6 +120,7 @@ class StateStore:
                 "syncer_quarantine",
                 "syncer_withheld",
                 "syncer_deletes",
+                "syncer_verify",
             ):
                 self._database.execute(f"DELETE FROM {table} WHERE generation = ?", (generation,))
 
@@ -223,6 +227,19 @@ class StateStore:
             (generation,),
         )
         return [QuarantineRecord(*row) for row in rows]  # type: ignore[arg-type]
+
+    def verified(self, generation: str) -> Verified | None:
+        """Return what the last comparison of `generation` found, None if there was none."""
+        kinds = ", ".join(f'"{kind.value}"' for kind in Drift)
+        there = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'syncer_verify'"
+        if not self._database.rows(there):  # a database that no run has brought up to date yet
+            return None
+        found = self._database.rows(
+            "SELECT at, clean, rows, points, pending, quarantined, withheld, "
+            f"{kinds} FROM syncer_verify WHERE generation = ?",
+            (generation,),
+        )
+        return verified_from(found[0]) if found else None
 
     def forget_rows(self, generation: str, rows: Sequence[str]) -> None:
         """Drop the records of quarantined rows."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from syncer.keys import Key, PointId
-from syncer.model import Held, Point, Reason
+from syncer.model import Held, Point, Reason, Vector
+from syncer.records import Record, RecordPage
 
 
 class NullTarget:
@@ -54,3 +55,19 @@ class NullTarget:
     def row_pages(self) -> Iterator[list[str]]:
         """Yield nothing."""
         return iter(())
+
+    def records(self, offset: PointId | None = None, *, lacking: str = "") -> RecordPage:  # noqa: ARG002
+        """Return an empty page."""
+        return RecordPage(())
+
+    def records_of(self, ids: Sequence[PointId]) -> tuple[Record, ...]:  # noqa: ARG002
+        """Return nothing."""
+        return ()
+
+    def lacking(self, vector: str, ids: Sequence[PointId]) -> set[PointId]:  # noqa: ARG002
+        """Return nothing."""
+        return set()
+
+    def vectors(self, vector: str, ids: Sequence[PointId]) -> dict[PointId, Vector]:  # noqa: ARG002
+        """Return nothing."""
+        return {}

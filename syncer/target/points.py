@@ -11,6 +11,7 @@ from qdrant_client import models
 from syncer.errors import RejectedError, TargetError, TargetUnavailableError
 from syncer.keys import Key, PointId
 from syncer.model import SYNC_KEY, Held, Point, Reason, SparseVector, Vector
+from syncer.records import Record, RecordPage
 from syncer.target import bodies
 from syncer.target.batches import cut, numbers, sizes_at_most, unfit
 from syncer.target.collection import TOKEN, Catalog
@@ -18,6 +19,7 @@ from syncer.target.connection import Connection
 from syncer.target.halving import Halving
 from syncer.target.local import one_transaction
 from syncer.target.pace import Pace
+from syncer.target.records import Records
 
 _LOOK_UP = 1000  # ids a request; an answer is some 200 bytes each
 _DELETE_TRIES = 3  # a refusal may come although half was done, and pass
@@ -112,6 +114,26 @@ class GenerationTarget:
                     "server's log.",
                 )
             offset = following
+
+    def records(self, offset: PointId | None = None, *, lacking: str = "") -> RecordPage:
+        """Return a page of all points' records from the id `offset` on."""
+        return self._records.records(offset, lacking=lacking)
+
+    def records_of(self, ids: Sequence[PointId]) -> tuple[Record, ...]:
+        """Return the records of the points with these ids."""
+        return self._records.records_of(ids)
+
+    def lacking(self, vector: str, ids: Sequence[PointId]) -> set[PointId]:
+        """Return which of the points with these ids are there and have no vector of that name."""
+        return self._records.lacking(vector, ids)
+
+    def vectors(self, vector: str, ids: Sequence[PointId]) -> dict[PointId, Vector]:
+        """Return the dense vectors of that name by point id."""
+        return self._records.vectors(vector, ids)
+
+    @cached_property
+    def _records(self) -> Records:
+        return Records(self._connection, self._generation, self._page)
 
     def _write(
         self, points: Sequence[Point], put: Callable[[Sequence[Point]], None]

@@ -13,8 +13,12 @@ from typing import NoReturn
 import memory
 
 from syncer.keys import Key, PointId
-from syncer.model import SYNC_KEY, Held, Outcome, Point, Position
+from syncer.model import SYNC_KEY, Held, Outcome, Point, Position, Vector
 from syncer.ports import Refused, State, Target
+from syncer.records import Record, RecordPage
+from syncer.state import utc_now
+from syncer.verify import mend
+from syncer.worker import Stop, Terms
 
 
 def die() -> NoReturn:
@@ -67,6 +71,14 @@ class KillingState:
     def withheld(self) -> list[Key]:
         """Pass through."""
         return self._inner.withheld()
+
+    def quarantined_among(self, rows: Sequence[str]) -> set[str]:
+        """Pass through."""
+        return self._inner.quarantined_among(rows)
+
+    def withheld_among(self, rows: Sequence[str]) -> set[str]:
+        """Pass through."""
+        return self._inner.withheld_among(rows)
 
     def deletes_since(self, moment: str) -> int:
         """Pass through."""
@@ -139,6 +151,22 @@ class KillingTarget:
         """Pass through."""
         return self._inner.row_pages()
 
+    def records(self, offset: PointId | None = None, *, lacking: str = "") -> RecordPage:
+        """Pass through."""
+        return self._inner.records(offset, lacking=lacking)
+
+    def records_of(self, ids: Sequence[PointId]) -> tuple[Record, ...]:
+        """Pass through."""
+        return self._inner.records_of(ids)
+
+    def lacking(self, vector: str, ids: Sequence[PointId]) -> set[PointId]:
+        """Pass through."""
+        return self._inner.lacking(vector, ids)
+
+    def vectors(self, vector: str, ids: Sequence[PointId]) -> dict[PointId, Vector]:
+        """Pass through."""
+        return self._inner.vectors(vector, ids)
+
     def delete(self, ids: Sequence[PointId]) -> None:
         """Die between two deletes."""
         self._inner.delete(ids[:1])
@@ -159,14 +187,18 @@ def chunk_of(point: Point) -> int:
 
 
 def main() -> None:
-    """Sync the memory in the folder, and die at the moment."""
+    """Sync the memory in the folder, or repair its collection, and die at the moment."""
     folder, moment = Path(sys.argv[1]), sys.argv[2]
     settings = memory.settings_for(folder)
     with memory.pipeline_for(settings, chunker=memory.by_characters) as (pipeline, _):
         head = memory.head_of(pipeline)
         state = KillingState(pipeline.state, moment)
         target = KillingTarget(pipeline.target, moment)
-        memory.sync(replace(pipeline, state=state, target=target), head=head)
+        killing = replace(pipeline, state=state, target=target)
+        if sys.argv[3:] == ["repair"]:
+            mend(killing, Terms(utc_now, Stop()))
+        else:
+            memory.sync(killing, head=head)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from uuid import UUID
 
 from syncer.keys import Key, PointId
-from syncer.model import SYNC_KEY, Held, Point, Reason, StoredVectors
+from syncer.model import SYNC_KEY, Held, Point, Reason, SparseVector, StoredVectors, Vector
+from syncer.records import Record, RecordPage
 
 
 class FakeTarget:
@@ -81,6 +82,39 @@ class FakeTarget:
         rows = [_held(point).row for _, point in sorted(self.points.items(), key=str)]
         for start in range(0, len(rows), 7):
             yield [row for row in rows[start : start + 7] if row is not None]
+
+    def records(self, offset: PointId | None = None, *, lacking: str = "") -> RecordPage:
+        """Read seven records at a time."""
+        ids = sorted(self.points, key=lambda one: (isinstance(one, str), one))
+        ids = [one for one in ids if lacking not in self.points[one].vectors]
+        start = ids.index(offset) if offset is not None else 0
+        following = ids[start + 7] if start + 7 < len(ids) else None
+        return RecordPage(self.records_of(ids[start : start + 7]), following)
+
+    def records_of(self, ids: Sequence[PointId]) -> tuple[Record, ...]:
+        """Read some records."""
+        return tuple(_record(self.points[one]) for one in ids if one in self.points)
+
+    def lacking(self, vector: str, ids: Sequence[PointId]) -> set[PointId]:
+        """Look for the vector."""
+        there = [one for one in ids if one in self.points]
+        return {one for one in there if vector not in self.points[one].vectors}
+
+    def vectors(self, vector: str, ids: Sequence[PointId]) -> dict[PointId, Vector]:
+        """Read dense vectors."""
+        found = {one: self.points[one].vectors.get(vector) for one in ids if one in self.points}
+        return {
+            one: vector
+            for one, vector in found.items()
+            if vector is not None and not isinstance(vector, SparseVector)
+        }
+
+
+def _record(point: Point) -> Record:
+    said = point.payload.get(SYNC_KEY)
+    if not isinstance(said, dict):
+        return Record(point.id, None)
+    return Record(point.id, **said)
 
 
 def _refused(points: Sequence[Point]) -> dict[PointId, tuple[Reason, str]]:

@@ -12,6 +12,7 @@ from contract.targets import Kind
 
 from syncer.keys import PointId
 from syncer.model import SYNC_KEY, Held, Point, Reason, SparseVector, Vector
+from syncer.records import Record
 
 RUNS_ON = {
     "fake": "a dictionary",
@@ -223,3 +224,52 @@ def test_a_payload_that_is_overwritten_leaves_the_sparse_vector_alone(kind: Kind
     found = kind.peek(1)
     assert found is not None
     assert (found[0]["document"], found[1]["bm25"]) == ("y", [7, 1.0])
+
+
+def test_all_points_come_in_the_order_of_their_ids_with_what_they_say_of_themselves(
+    kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("syncer.target.points._LOOK_UP", 20)
+    ids: list[PointId] = [*range(50), "6a7f75b2-5afe-51b8-b4b4-da7ae14a678d"]
+    kind.target.upsert([whole(one, chunks=2) for one in reversed(ids)])
+    kind.target.upsert([Point(60, {"document": "foreign"}, {"v": (1.0, 0.0)})])
+    records: list[Record] = []
+    offset, pages = None, 0
+    while True:
+        page = kind.target.records(offset)
+        records += page.records
+        pages, offset = pages + 1, page.next
+        if offset is None:
+            break
+    assert [one.id for one in records] == [*range(50), 60, ids[-1]]
+    assert pages > 1
+    assert records[3] == Record(3, "1", 0, 2, "c", "p", "t")
+    assert records[50] == Record(60, None)
+
+
+def test_records_by_id_leave_out_what_is_not_there(kind: Kind) -> None:
+    kind.target.upsert([whole(1), whole(2)])
+    assert {one.id for one in kind.target.records_of([2, 3, 1])} == {1, 2}
+    assert kind.target.records_of([]) == ()
+
+
+def test_points_without_a_vector_are_told_from_those_that_have_it(kind: Kind) -> None:
+    plain, empty = whole(1), whole(2)
+    sparse = SparseVector((3,), (0.5,))
+    kind.target.upsert([replace(plain, vectors={**plain.vectors, "bm25": sparse})])
+    kind.target.upsert([replace(empty, vectors={**empty.vectors, "bm25": SparseVector((), ())})])
+    kind.target.upsert([whole(3)])
+    kind.target.open_rows([], [opened(4, 2)])
+    assert [one.id for one in kind.target.records(lacking="v").records] == [4]
+    assert [one.id for one in kind.target.records(lacking="bm25").records] == [3, 4]
+    assert kind.target.lacking("v", [1, 4, 9]) == {4}
+    assert kind.target.lacking("bm25", [1, 2, 3]) == {3}
+    assert kind.target.lacking("bm25", []) == set()
+
+
+def test_vectors_come_by_id_and_name(kind: Kind) -> None:
+    kind.target.upsert([whole(1)])
+    kind.target.open_rows([], [opened(2, 2)])
+    found = kind.target.vectors("v", [1, 2, 3])
+    assert found.keys() == {1}
+    assert found[1] == pytest.approx([0.6, 0.8])
