@@ -31,24 +31,23 @@ def too_many_gone(
     pipeline: Pipeline, position: Position, limit: Limit | None, *, head: int, now: str
 ) -> bool:
     """Say whether the deletes that are due up to `head` are to be withheld."""
-    return _exceeds(pipeline, limit, now, pipeline.source.gone(position, head=head, now=now))
+    return too_many(pipeline, limit, pipeline.source.gone(position, head=head, now=now), now=now)
 
 
 def too_many_missing(pipeline: Pipeline, limit: Limit | None, *, now: str) -> bool:
     """Say whether the rows that the target holds and the source does not are to be kept."""
     pages = (_missing(pipeline, rows, now) for rows in pipeline.target.row_pages())
-    return _exceeds(pipeline, limit, now, pages)
+    return too_many(pipeline, limit, pages, now=now)
 
 
-def _exceeds(
-    pipeline: Pipeline, limit: Limit | None, now: str, pages: Iterable[Sequence[Key]]
+def too_many(
+    pipeline: Pipeline, limit: Limit | None, pages: Iterable[Sequence[Key]], *, now: str
 ) -> bool:
-    """Count no further than to the limit; ask the target only if so many could be too many.
+    """Say whether the deletes of these rows, those withheld and the last hour's are too many.
 
-    Without a limit whoever calls judges by other means.
-
-    What is withheld already counts: a run that was stopped in the middle leaves the rest to the
-    next one, and they belong together.
+    Without a limit whoever calls judges by other means. Counts no further than to the limit, and
+    asks the target only if so many could be. What is withheld already counts: a run that was
+    stopped in the middle leaves the rest to the next one, and they belong together.
     """
     if limit is None:
         return False

@@ -66,7 +66,7 @@ WRITING = (
     ),
     Bug(
         "the guard over deletes is off",
-        guard._exceeds,
+        guard.too_many,
         (("            return True\n", "            return False\n"),),
         EACH,
     ),
