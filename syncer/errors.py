@@ -37,6 +37,7 @@ class ExitCode(IntEnum):
     BUG = 1
     USAGE = 2
     QUARANTINED = 3
+    DRIFT = 3  # what `verify` finds
     REFUSED = 4
     SOURCE = 5
     TARGET = 6

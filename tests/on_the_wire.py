@@ -18,10 +18,12 @@ from qdrant_http import anywhere
 from syncer.cli.once import once as run_once
 from syncer.cli.rebuild import rebuild as run_rebuild
 from syncer.cli.report import uncounted
+from syncer.cli.verify import Asked
+from syncer.cli.verify import verify as run_verify
 from syncer.errors import ExitCode, SyncerError
 from syncer.keys import PointId
 from syncer.model import SYNC_KEY, Description, Point, Position, Recipe, SparseVector
-from syncer.result import SyncResult
+from syncer.result import SyncResult, VerifyResult
 from syncer.settings import Settings
 from syncer.target import Catalog, Connection, GenerationTarget, TargetSpec, connect
 from syncer.target import generation_name as new_name
@@ -125,6 +127,7 @@ class Told:
     retried: list[SyncerError] = field(default_factory=list)
     error: SyncerError | None = None
     result: SyncResult | None = None
+    comparisons: list[VerifyResult] = field(default_factory=list)
 
     def say(self, message: str) -> None:
         """Pass over it."""
@@ -160,6 +163,10 @@ class Told:
         """Keep it."""
         self.result = result
 
+    def verified(self, result: VerifyResult) -> None:
+        """Keep it."""
+        self.comparisons.append(result)
+
     def stopped(self, code: ExitCode) -> None:
         """Pass over it."""
 
@@ -183,6 +190,12 @@ def rebuild(settings: Settings) -> tuple[ExitCode, Told]:
     """Run ``syncer rebuild`` in this process; return its exit code and what it said."""
     told = Told()
     return run_rebuild(settings, told), told
+
+
+def verify(settings: Settings, **asked: Any) -> tuple[ExitCode, Told]:
+    """Run ``syncer verify`` in this process; return its exit code and what it said."""
+    told = Told()
+    return run_verify(settings, told, Asked(**asked)), told
 
 
 def settings(folder: Path, url: str, **options: object) -> Settings:

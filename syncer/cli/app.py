@@ -295,6 +295,29 @@ def search(
 
 
 @app.command()
+def verify(
+    config: Config = None,
+    overrides: Set = None,
+    repair: Annotated[bool, typer.Option("--repair", help="Mend what differs.")] = False,
+    sample: Annotated[
+        int, typer.Option("--sample", min=0, help="Embed so many rows again and compare vectors.")
+    ] = 0,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Choose the same rows as with this seed before.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Compare the collection with the table, row by row."""
+    from syncer.cli import report
+    from syncer.cli import verify as command
+
+    settings = _settings(config, overrides)
+    chosen = report.choose(settings, as_json=as_json)
+    asked = command.Asked(repair=repair, sample=sample, seed=seed)
+    raise typer.Exit(int(command.verify(settings, chosen, asked)))
+
+
+@app.command()
 def doctor(config: Config = None, overrides: Set = None, as_json: Json = False) -> None:
     """Check all that a run depends on, and say what is wrong."""
     from syncer.cli import doctor as command

@@ -68,15 +68,17 @@ def check_count(book: Book, found: int, generation: str) -> int:
 
 
 @contextmanager
-def keeping_count(book: Book, target: Counting, generation: str, retry: Retry) -> Iterator[int]:
+def keeping_count(
+    book: Book, target: Counting, generation: str, retry: Retry, *, fewer: bool = False
+) -> Iterator[int]:
     """Give how many points there are beyond those noted, and note in the end how many there are.
 
     However the block ends, it is noted how many there must be at least: those of before, one for
     each row that is new, less those that were asked to be deleted. Raises IdentityError if there
-    are fewer, before or after.
+    are fewer, before or after; before only unless `fewer` may be there, since they are put back.
     """
     points, rows = retry(target.count), book.rows()
-    more = check_count(book, points, generation)
+    more = 0 if fewer else check_count(book, points, generation)
 
     def least() -> int:
         return max(0, points + book.rows() - rows - target.deleted)

@@ -43,12 +43,15 @@ def facts_of(sides: Sides) -> Facts:
     rows, seconds = _lag(sides, known)
     generations = sides.store.generations(sides.alias)
     records = sides.store.quarantine(known.generation)
+    verified = sides.store.verified(known.generation)
     return Facts(
         lag_rows=rows,
         lag_seconds=seconds,
         quarantined=Counter(record.reason for record in records),
         withheld=len(state.withheld()),
         last_success=_unix(known.last_success_at),
+        last_verify=_unix(verified.at) if verified else None,
+        drift=verified.drift if verified else None,
         rebuild_progress=_progress(sides, generations),
         generations=tuple(_generation(one) for one in generations),
     )

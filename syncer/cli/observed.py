@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from syncer.errors import ExitCode, SyncerError
 from syncer.model import Position
-from syncer.result import SyncResult
+from syncer.result import SyncResult, VerifyResult
 
 if TYPE_CHECKING:
     from syncer.cli.report import Report
@@ -30,6 +30,10 @@ class ObservedReport:
     def warn(self, message: str) -> None:
         """Hand it on."""
         self._report.warn(message)
+
+    def verified(self, result: VerifyResult) -> None:
+        """Hand it on."""
+        self._report.verified(result)
 
     def connected(self, place: str, version: str) -> None:
         """Hand it on."""

@@ -52,10 +52,13 @@ class Ready:
             yield found, deaths
 
     @contextmanager
-    def pipeline(self, generation: str, report: Report) -> Iterator[Pipeline]:
+    def pipeline(
+        self, generation: str, report: Report, *, fewer: bool = False
+    ) -> Iterator[Pipeline]:
         """Give what ``sync_once`` works with on a generation that is locked, by its own recipe.
 
-        What is in it is checked against the state before, and counted afterwards.
+        What is in it is checked against the state before, and counted afterwards; `fewer` points
+        than were counted may be there before if what is missing is to be put back.
         """
         from syncer.cli.counted import keeping_count
         from syncer.target import Catalog, GenerationTarget
@@ -71,7 +74,7 @@ class Ready:
             target, state = found.target, sides.store.bind(generation)
             assert isinstance(target, GenerationTarget)  # noqa: S101 - it counts, too
             retry(check_token, state, target)
-            with keeping_count(state, target, generation, retry) as more:
+            with keeping_count(state, target, generation, retry, fewer=fewer) as more:
                 report.uncounted(generation, more)
                 yield found
                 retry(check_token, state, target)
@@ -89,10 +92,10 @@ class Ready:
             return
         if self.others is not None:
             if generation not in self.others:
-                self.others[generation] = _by_recipe(self.sides, generation, recipe)
+                self.others[generation] = by_recipe(self.sides, generation, recipe)
             yield self.others[generation]
             return
-        with closing(_by_recipe(self.sides, generation, recipe)) as embedder:
+        with closing(by_recipe(self.sides, generation, recipe)) as embedder:
             yield embedder
 
 
@@ -124,11 +127,12 @@ def ready_by(
     recipe: Recipe,
 ) -> Iterator[Ready]:
     """Open the embedder that made a generation, whatever the settings ask for."""
-    with closing(_by_recipe(sides, generation, recipe)) as embedder:
+    with closing(by_recipe(sides, generation, recipe)) as embedder:
         yield Ready(sides, connection, embedder, retry, stop)
 
 
-def _by_recipe(sides: Sides, generation: str, recipe: Recipe) -> Encoder:
+def by_recipe(sides: Sides, generation: str, recipe: Recipe) -> Encoder:
+    """Return what made a generation; raise RecipeError if its vectors would be others by now."""
     from syncer import embed
     from syncer.recipes import check_same
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TextIO
 from syncer.errors import ExitCode, SyncerError
 from syncer.model import Position
 from syncer.redaction import without_secrets
-from syncer.result import Sample, SyncResult
+from syncer.result import Sample, SyncResult, VerifyResult
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -50,6 +50,9 @@ class Report(Protocol):
 
     def done(self, result: SyncResult) -> None:
         """Say what the whole run did."""
+
+    def verified(self, result: VerifyResult) -> None:
+        """Say what a comparison of both stores found."""
 
     def stopped(self, code: ExitCode) -> None:
         """Say that the run was stopped by a signal while it waited."""
@@ -148,6 +151,12 @@ class TerminalReport:
         self.close()
         print(in_words(result))  # noqa: T201
 
+    def verified(self, result: VerifyResult) -> None:
+        """Print it as a table."""
+        from syncer.cli.verified import in_words as table
+
+        print(table(result))  # noqa: T201
+
     def stopped(self, code: ExitCode) -> None:
         """Take the bar away and say it on stderr."""
         self.close()
@@ -213,6 +222,10 @@ class LogReport:
         """Log the sum."""
         self._telemetry.run_done(result)
 
+    def verified(self, result: VerifyResult) -> None:
+        """Log it."""
+        self._telemetry.verified(result)
+
     def stopped(self, code: ExitCode) -> None:
         """Log it."""
         self._telemetry.stopped(_stopped(code), code)
@@ -231,14 +244,22 @@ class LogReport:
 class JsonReport(LogReport):
     """JSON lines on stderr, and in the end one object on stdout."""
 
-    def __init__(self, level: str, secrets: Sequence[str] = ()) -> None:
-        super().__init__(level, secrets)
+    def __init__(self, level: str, secrets: Sequence[str] = (), flood: Flood | None = None) -> None:
+        super().__init__(level, secrets, flood)
         self._sum: dict[str, object] = {}
+        self._verified: dict[str, object] = {}
 
     def done(self, result: SyncResult) -> None:
         """Log the sum and keep it."""
         super().done(result)
         self._sum = as_dict(result)
+
+    def verified(self, result: VerifyResult) -> None:
+        """Log it and keep it; of several comparisons the last one counts."""
+        from syncer.cli.verified import as_dict as in_full
+
+        super().verified(result)
+        self._verified = in_full(result)
 
     def stopped(self, code: ExitCode) -> None:
         """Log it, and keep it as an error is printed."""
@@ -257,7 +278,7 @@ class JsonReport(LogReport):
 
     def ended(self, code: ExitCode) -> None:
         """Print what was kept, and the exit code."""
-        print(json.dumps({**self._sum, "exit_code": int(code)}))  # noqa: T201
+        print(json.dumps({**self._sum, **self._verified, "exit_code": int(code)}))  # noqa: T201
 
 
 def uncounted(generation: str, points: int) -> str:

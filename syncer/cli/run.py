@@ -33,6 +33,7 @@ class How:
 
     start_over: bool = False
     reconcile: bool = False
+    fewer: bool = False  # points that are missing are to be put back, and no reason to refuse
 
 
 def reported(
@@ -41,11 +42,12 @@ def reported(
     work: Callable[[Sides], ExitCode],
     *,
     renew_state: bool = False,
+    to_write: bool = True,
 ) -> ExitCode:
     """Return the exit code of `work`; what goes wrong is reported here, once."""
     with closing(report):
         try:
-            with opening.opened(settings, to_write=True, renew_state=renew_state) as sides:
+            with opening.opened(settings, to_write=to_write, renew_state=renew_state) as sides:
                 code = work(sides)
         except SyncerError as error:
             report.failed(error)
@@ -128,7 +130,7 @@ def _settled(sides: Sides, report: Report, stop: Stop, how: How, work: Work) -> 
     with ready(sides, report, stop) as found:
         try:
             before = [compose.start_over] if how.start_over else []
-            return work_on_serving(found, report, work, *before)
+            return work_on_serving(found, report, work, *before, fewer=how.fewer)
         except IdentityError as error:
             if not how.reconcile:
                 raise
@@ -136,7 +138,9 @@ def _settled(sides: Sides, report: Report, stop: Stop, how: How, work: Work) -> 
         return work_on_serving(found, report, work, compose.reconcile)
 
 
-def work_on_serving(found: Ready, report: Report, work: Work, *before: Settling) -> SyncResult:
+def work_on_serving(
+    found: Ready, report: Report, work: Work, *before: Settling, fewer: bool = False
+) -> SyncResult:
     """Do `work` on the generation that is to be written to, after what is to be done `before`."""
     sides = found.sides
     with found.settled(*before, compose.settle) as (generation, deaths):
@@ -146,5 +150,5 @@ def work_on_serving(found: Ready, report: Report, work: Work, *before: Settling)
                 f"the last {deaths} runs were killed; this one works in smaller portions, in case "
                 "memory was the cause"
             )
-        with found.pipeline(generation, report) as pipeline:
+        with found.pipeline(generation, report, fewer=fewer) as pipeline:
             return work(pipeline, compose.terms(sides.settings, found.stop), report, sides)

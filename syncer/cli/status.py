@@ -55,6 +55,8 @@ class Status:
     quarantined: int
     withheld: int
     comparing: bool
+    verified_at: str | None = None
+    drift: int | None = None
     generations: tuple[Standing, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
@@ -81,6 +83,9 @@ class Status:
         lines += [f"generation   {each.in_words()}" for each in self.generations]
         if self.comparing:
             lines.append("comparison   both stores are still to be compared row by row")
+        if self.verified_at is not None:
+            found = f"{self.drift} differed" if self.drift else "equal"
+            lines.append(f"verified     {self.verified_at}: {found}")
         return "\n".join(lines)
 
     def _state(self) -> str:
@@ -105,6 +110,7 @@ def status(settings: Settings) -> Status:
         state = sides.store.bind(known.generation) if known else None
         withheld = len(state.withheld()) if state else 0
         comparing = bool(state and state.reconciling())
+        verified = sides.store.verified(known.generation) if known else None
         others = [each for each in sides.store.generations(sides.alias) if each != known]
         oldest = sides.source.oldest_change(known.position, now) if known and not idle else None
     return Status(
@@ -122,6 +128,8 @@ def status(settings: Settings) -> Status:
         quarantined=quarantined,
         withheld=withheld,
         comparing=comparing,
+        verified_at=verified.at if verified else None,
+        drift=sum(verified.drift.values()) if verified else None,
         generations=tuple(
             Standing(
                 each.generation, each.phase.value, each.kept_since or each.created_at, each.rows

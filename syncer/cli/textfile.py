@@ -11,7 +11,7 @@ from syncer.cli import facts
 from syncer.cli.report import Report
 from syncer.errors import ExitCode, SyncerError
 from syncer.model import Position
-from syncer.result import SyncResult
+from syncer.result import SyncResult, VerifyResult
 from syncer.settings import Settings
 from syncer.telemetry import textfile
 from syncer.telemetry.facts import UNKNOWN, Facts
@@ -42,6 +42,10 @@ class TextfileReport:
     def warn(self, message: str) -> None:
         """Hand it on."""
         self._report.warn(message)
+
+    def verified(self, result: VerifyResult) -> None:
+        """Hand it on."""
+        self._report.verified(result)
 
     def connected(self, place: str, version: str) -> None:
         """Hand it on."""

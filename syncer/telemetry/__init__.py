@@ -18,6 +18,8 @@ from syncer.telemetry.events import (
     said,
     stopped,
     summarise,
+    verified,
+    verify_counts,
     warn,
     window_done,
 )
@@ -51,6 +53,8 @@ __all__ = [
     "said",
     "stopped",
     "summarise",
+    "verified",
+    "verify_counts",
     "warn",
     "window_done",
 ]

@@ -10,7 +10,7 @@ from typing import TextIO
 import structlog
 
 from syncer.errors import SyncerError
-from syncer.result import SyncResult
+from syncer.result import SyncResult, VerifyResult
 from syncer.telemetry.lines import Flood, Redaction, without_values
 
 _COUNTS = ("read", "embedded", "payload_only", "unchanged", "deleted", "empty", "chunks", "reused")
@@ -97,6 +97,15 @@ def run_done(result: SyncResult) -> None:
     )
 
 
+def verified(result: VerifyResult) -> None:
+    """Log what a comparison of both stores found, by kind, and some of the rows by key."""
+    log = structlog.get_logger()
+    log.info("verified", generation=result.generation, **verify_counts(result))
+    for kind, found in result.drift.items():
+        if found:
+            log.warning("drift", kind=kind.value, count=len(found), rows=found.first)
+
+
 def nothing_to_do(generation: str, *, looked_at_target: bool) -> None:
     """Log that a run found nothing to do."""
     structlog.get_logger().info(
@@ -145,3 +154,18 @@ def counts(result: SyncResult) -> dict[str, int]:
     found["quarantined"] = len(result.quarantined)
     found["withheld"] = result.withheld
     return found
+
+
+def verify_counts(result: VerifyResult) -> dict[str, object]:
+    """Return what a comparison found, in numbers."""
+    return {
+        "clean": result.clean,
+        "rows": result.rows,
+        "points": result.points,
+        "sampled": result.sampled,
+        "drift": {kind.value: count for kind, count in result.counts.items()},
+        "pending": len(result.pending),
+        "quarantined": len(result.quarantined),
+        "withheld": len(result.withheld),
+        "seconds": round(result.seconds, 3),
+    }

@@ -23,7 +23,7 @@ CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
 OPERATIONS = ("embedded", "payload_only", "unchanged", "deleted", "empty", "quarantined")
 STAGES = ("read", "plan", "embed", "write", "advance")
-DRIFT = ("missing", "stale", "orphan", "foreign", "incomplete")
+DRIFT = ("missing", "stale", "orphan", "foreign", "incomplete", "no_vector", "wrong_vector")
 SKIPPED = ("busy", "late")
 _BUCKETS = (0.001, 0.005, 0.02, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300)  # seconds
 _KINDS = {
