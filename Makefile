@@ -44,11 +44,14 @@ format: $(READY)  ## format the code
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
+BENCHMARKS := embed end_to_end retrieval idle wire wire_memory peak_memory triggers verify
+
 bench: $(READY)  ## measure, and compare with the floors
-	@for name in embed end_to_end retrieval idle wire wire_memory peak_memory triggers; do $(BIN)/python benchmarks/$$name.py || exit 1; done
+	@for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 bench-scale: $(READY)  ## measure with a million rows, and compare with the ceilings
 	@$(BIN)/python benchmarks/wire_memory.py --rows 10000 1000000
+	@$(BIN)/python benchmarks/verify.py --rows 1000000
 
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
   --no-annotate --no-emit-index-url --upgrade

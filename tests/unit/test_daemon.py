@@ -104,7 +104,7 @@ def test_after_a_failure_neither_a_commit_nor_the_clock_calls_until_the_wait_is_
 
 def test_the_wait_grows_and_is_forgotten_after_a_success() -> None:
     stop, clock = Stop(), Clock()
-    outcome: list[Failure | None] = [Failure()] * 9 + [None, Failure()]
+    outcome: list[Failure | None] = [*([Failure()] * 9), None, Failure()]
     left = iter(outcome)
     loop = Loop({"sync": lambda: next(left)}, never, stop, clock=clock)
     waits = []
