@@ -102,19 +102,19 @@ def as_json(value: object) -> object:
     Text is normalised; NaN and infinities become None; integers beyond 64 bits become text, never
     a float; a blob becomes text if it is UTF-8, else base64.
     """
+    if isinstance(value, str):
+        return normalise(value)
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
         return value if value in _INT64 else str(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, str):
-        return normalise(value)
     return _composite_as_json(value)
 
 
 def _composite_as_json(value: object) -> object:
-    if isinstance(value, Mapping):
+    if isinstance(value, (dict, Mapping)):  # the first is found faster
         return {normalise(str(name)): as_json(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [as_json(item) for item in value]

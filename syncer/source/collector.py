@@ -64,10 +64,12 @@ class Collector:
 
 
 def _size(value: object) -> int:
+    if isinstance(value, (str, bytes)):
+        return len(value)
     if isinstance(value, RawText):
         return len(value.data)
     if isinstance(value, dict):
         return sum(map(_size, value.values()))
     if isinstance(value, list):
         return sum(map(_size, value))
-    return len(value) if isinstance(value, (str, bytes)) else 8
+    return 8
