@@ -44,12 +44,13 @@ class Migration:
 
 @dataclass(frozen=True, slots=True)
 class SchemaObject:
-    """A table, index, trigger or view, and the migration that gave it its present form."""
+    """A table, index, trigger or view; the migrations that gave it its present form, and made it."""
 
     kind: str
     name: str
     sql: str | None
     origin: Migration
+    made_by: Migration
 
 
 def packaged() -> Path:
@@ -98,8 +99,9 @@ def replay(migrations: tuple[Migration, ...]) -> tuple[SchemaObject, ...]:
             present = {(kind, name): sql for kind, name, sql in connection.execute(OBJECTS)}
             objects = {key: kept for key, kept in objects.items() if key in present}
             for key, sql in present.items():
+                made_by = objects[key].made_by if key in objects else migration
                 if key not in objects or objects[key].sql != sql:
-                    objects[key] = SchemaObject(*key, sql, migration)
+                    objects[key] = SchemaObject(*key, sql, migration, made_by)
     return tuple(objects.values())
 
 

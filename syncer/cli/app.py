@@ -149,7 +149,7 @@ def once(
 
 @app.command()
 def run(config: Config = None, overrides: Set = None) -> None:
-    """Keep the collection in step until a signal ends it: the daemon."""
+    """Keep the collection in step: the daemon."""
     from syncer import settings
     from syncer.cli import daemon
 
@@ -167,7 +167,7 @@ def rebuild(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Build the collection again beside the one that serves, then let it take over."""
+    """Build the collection again while it keeps serving."""
     from syncer.cli import planned, report
     from syncer.cli import rebuild as command
 
@@ -190,7 +190,7 @@ def rollback(
     overrides: Set = None,
     as_json: Json = False,
 ) -> None:
-    """Let a generation that served before take over again, once it is up to date."""
+    """Let the generation that served before serve again."""
     from syncer.cli import rebuild as command
     from syncer.cli import report
 

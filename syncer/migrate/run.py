@@ -128,7 +128,7 @@ def _survey(
     refuse_other_history(database, book, everything)
     for wanted in replay(everything):
         kind = present.get(wanted.name.lower())
-        if kind and (wanted.origin.set, wanted.origin.version) not in book:
+        if kind and (wanted.made_by.set, wanted.made_by.version) not in book:
             raise SchemaError(
                 f"{database}: has a {kind} called {wanted.name} that syncer did not make",
                 hint=f"Nothing was changed. Rename that {kind}, or choose another database.",

@@ -333,3 +333,19 @@ def test_statements_keep_triggers_strings_and_comments_whole() -> None:
         "/* a; b */ SELECT 3;",
         "SELECT 4",
     ]
+
+
+def test_a_database_of_an_older_syncer_is_brought_up_to_date(path: Path, root: Path) -> None:
+    with opened(path) as connection:
+        older = [one for one in (root / "state").iterdir() if not one.name.startswith("0001_")]
+        texts = {one: one.read_text() for one in older}
+        for one in older:
+            one.unlink()
+        migrate.init_database(path, root=root)
+        for one, text in texts.items():
+            one.write_text(text)
+        assert migrate.pending(connection, "state", root=root)
+    migrate.init_database(path, root=root)
+    with opened(path) as connection:
+        assert migrate.pending(connection, "state", root=root) == ()
+        migrate.check(connection, ("state",), root=root)
