@@ -44,7 +44,7 @@ class Migration:
 
 @dataclass(frozen=True, slots=True)
 class SchemaObject:
-    """A table, index, trigger or view; the migrations that gave it its present form, and made it."""
+    """A table, index, trigger or view: the migrations that gave it its form, and that made it."""
 
     kind: str
     name: str
