@@ -165,6 +165,17 @@ def rebuild(
     plan: Annotated[
         bool, typer.Option("--plan", help="Say what would be embedded, and how long; do nothing.")
     ] = False,
+    adopt: Annotated[
+        bool,
+        typer.Option("--adopt", help="Take over a collection that another tool has made."),
+    ] = False,
+    export: Annotated[
+        Path | None,
+        typer.Option("--export", help="Where the points of that one go.", metavar="FILE"),
+    ] = None,
+    with_vectors: Annotated[
+        bool, typer.Option("--with-vectors", help="Export their vectors, too.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Build the collection again while it keeps serving."""
@@ -172,6 +183,16 @@ def rebuild(
     from syncer.cli import rebuild as command
 
     settings = _settings(config, overrides)
+    if not adopt and (export is not None or with_vectors):
+        raise SettingsError(
+            "--export and --with-vectors say where the points of another tool's collection go",
+            hint="Give --adopt as well, or leave them out.",
+        )
+    if adopt:
+        from syncer.cli import adopt as adopting
+
+        chosen = report.choose(settings, as_json=as_json)
+        raise typer.Exit(int(adopting.adopt(settings, chosen, export, with_vectors=with_vectors)))
     if plan:
         found = planned.plan(settings)
         typer.echo(json.dumps(found.as_dict()) if as_json else found.in_words())
@@ -361,3 +382,6 @@ def _pairs(values: list[str] | None, option: str) -> dict[str, object]:
 
 def _command() -> str:
     return next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+
+
+from syncer.cli import more  # noqa: E402, F401 - its commands register themselves here

@@ -3,7 +3,9 @@
 from syncer.target.collection import Catalog, generation_name
 from syncer.target.connection import Connection, TargetSpec, connect
 from syncer.target.creation import Creation
+from syncer.target.foreign import ForeignPoints
 from syncer.target.null import NullTarget
+from syncer.target.plain import Plain
 from syncer.target.points import GenerationTarget
 from syncer.target.query import query
 from syncer.target.succession import Succession
@@ -13,8 +15,10 @@ __all__ = [
     "Catalog",
     "Connection",
     "Creation",
+    "ForeignPoints",
     "GenerationTarget",
     "NullTarget",
+    "Plain",
     "StoredPoints",
     "Succession",
     "TargetSpec",
