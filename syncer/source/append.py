@@ -63,6 +63,10 @@ class AppendSource(LogSource):
                 self._has_new(position) or self._has_expired(position, now)
             )
 
+    def has_reached(self, position: Position, head: int, now: str) -> bool:  # noqa: ARG002
+        """Say whether everything that is known to have changed was served."""
+        return self.is_caught_up(position, now)
+
     def pending(self, position: Position) -> int:
         """Return how many rows are behind the last key."""
         with self._snapshot():

@@ -109,6 +109,15 @@ class LogSource:
         """Say whether everything that is known to have changed is in the target."""
         return self.is_idle(position, now)
 
+    def has_reached(self, position: Position, head: int, now: str) -> bool:
+        """Say whether everything up to `head` of the log, and what expired by `now`, was served.
+
+        Where there is no log: whether everything that is known to have changed was.
+        """
+        with self._snapshot():
+            expired = (position.expired_to or "") < now and self._has_expired(position, now)
+            return position.walked and position.change_seq >= head and not expired
+
     def next_expiry(self, now: str) -> str | None:
         """Return when the next row expires after `now`, or None."""
         if self._spec.expires_at is None:
