@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from syncer.cli.report import Report
     from syncer.model import Recipe
     from syncer.ports import Donor, Pipeline
+    from syncer.rebuild import Heirs
     from syncer.result import SyncResult
     from syncer.worker import Stop, Terms
 
@@ -52,7 +53,7 @@ def alone(sides: Sides) -> Iterator[None]:
 def _rebuild(sides: Sides, report: Report, stop: Stop) -> SyncResult:
     from syncer.cli.ready import ready
 
-    with _told_of_daemons(sides), ready(sides, report, stop) as found:
+    with told_of_daemons(sides), ready(sides, report, stop) as found:
         return rebuild_on(found, report)
 
 
@@ -75,7 +76,7 @@ def rebuild_on(found: Ready, report: Report) -> SyncResult:
             report.say("there is nothing to replace yet: the first generation is built")
             return work_on_serving(found, report, everything)
         report.say(f"building {name} beside {blue.generation}, which goes on serving")
-        return _Change(found, report, name, blue.generation, at, Phase.VERIFIED).made()
+        return Change(found, report, name, blue.generation, at, Phase.VERIFIED).made()
 
 
 def _rollback(sides: Sides, report: Report, stop: Stop, to: str | None) -> SyncResult:
@@ -84,7 +85,7 @@ def _rollback(sides: Sides, report: Report, stop: Stop, to: str | None) -> SyncR
     from syncer.target import Catalog, connect
 
     spec = specs.target_spec(sides.settings)
-    with alone(sides), _told_of_daemons(sides), connect(spec) as connection:
+    with alone(sides), told_of_daemons(sides), connect(spec) as connection:
         retry = compose.retry_policy(sides.settings, stop.sleep, report.retrying)
         retry(connection.check_version)
         catalog = Catalog(connection)
@@ -96,7 +97,7 @@ def _rollback(sides: Sides, report: Report, stop: Stop, to: str | None) -> SyncR
         report.say(f"bringing {old.generation} up to date; {before} goes on serving")
         with ready_by(sides, connection, retry, stop, old.generation, recipe) as found:
             _see_mapping(found, old)
-            result = _Change(found, report, old.generation, before, at, Phase.RETURNING).made()
+            result = Change(found, report, old.generation, before, at, Phase.RETURNING).made()
     report.say(
         "the settings may ask for another recipe than the one that serves now: put them back too, "
         "or the next `syncer once` refuses"
@@ -138,7 +139,7 @@ def _see_mapping(found: Ready, old: Generation) -> None:
 
 
 @contextmanager
-def _told_of_daemons(sides: Sides) -> Iterator[None]:
+def told_of_daemons(sides: Sides) -> Iterator[None]:
     """Say of a local folder that is taken what that means for a rebuild."""
     try:
         yield
@@ -189,7 +190,7 @@ def donors(found: Ready, generation: str, recipe: Recipe) -> tuple[Donor, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Change:
+class Change:
     """A generation on its way to take over from `blue`, to which the alias points `at`."""
 
     found: Ready
@@ -264,11 +265,10 @@ class _Change:
     def _taken_over(self, pipeline: Pipeline) -> SyncResult:
         """Bring in the last changes while nobody writes to blue, then move the alias."""
         from syncer.rebuild import take_over
-        from syncer.target import Succession
         from syncer.worker import catch_up
 
         found, sides = self.found, self.found.sides
-        heirs, terms = Succession(found.connection), replace(self._terms, limit=None)
+        heirs, terms = self._heirs(), replace(self._terms, limit=None)
         with opening.locked(sides, sides.alias), self._blue_locked():
             head = found.retry(sides.source.head)
             last = catch_up(pipeline, terms, head=head, report=self.report.window)
@@ -280,6 +280,11 @@ class _Change:
         self.report.say(f"{sides.alias} is {self.heir} now" + self._kept())
         head = found.retry(sides.source.head)
         return last.plus(catch_up(pipeline, terms, head=head, report=self.report.window))
+
+    def _heirs(self) -> Heirs:
+        from syncer.target import Succession
+
+        return Succession(self.found.connection)
 
     def _kept(self) -> str:
         if self.blue is None or self.at is None:

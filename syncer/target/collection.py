@@ -45,7 +45,8 @@ class Catalog:
                     f"{alias} is a collection of its own at {self._connection.spec.name}, not "
                     "made by syncer; nothing was changed",
                     hint="syncer serves through an alias of that name. Choose another "
-                    "target.collection, or move that collection's points first.",
+                    "target.collection, or run `syncer rebuild --adopt`: it brings that "
+                    "collection's points home and takes its place.",
                 )
         return None
 
