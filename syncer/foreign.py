@@ -79,7 +79,7 @@ def is_foreign(payload: Payload) -> bool:
         return True
     try:
         return encode_key(decode_key(row)) != row
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return True
 
 

@@ -179,6 +179,7 @@ def test_what_the_official_mcp_server_stored_past_sqlite_comes_home_and_stays(
     listed = syncer("recover", "--dry-run", "--json", folder=folder, variables=variables)
     assert json.loads(listed.splitlines()[-1])["foreign"]["found"] == len(MINE)
 
+    assert foreign_by_verify(folder, variables) == len(MINE)
     syncer("recover", folder=folder, variables=variables)
     table = folder / "memory.db"
     columns = "content, agent, scope, source, metadata"
@@ -195,7 +196,7 @@ def test_what_the_official_mcp_server_stored_past_sqlite_comes_home_and_stays(
     again = syncer("recover", "--json", folder=folder, variables=variables)
     assert not any(json.loads(again)["foreign"].values())
     assert len(foreigners.rows(table)) == len(MINE) + 1
-    verified(folder, variables)
+    assert foreign_by_verify(folder, variables) == 0
     answers(folder, variables)
     syncer("rebuild", folder=folder, variables=variables)
     answers(folder, variables)
@@ -210,8 +211,11 @@ def answers(folder: Path, variables: dict[str, str]) -> None:
     assert hits[0]["row"]
 
 
-def verified(folder: Path, variables: dict[str, str]) -> None:
-    """See that both stores are equal, where this syncer has the command."""
-    words = (sys.executable, "-m", "syncer", "verify")
+def foreign_by_verify(folder: Path, variables: dict[str, str]) -> int:
+    """Return how many foreign points a comparison of both stores finds, and nothing else."""
+    words = (sys.executable, "-m", "syncer", "verify", "--json")
     done = attempt(*words, cwd=folder, variables=variables)
-    assert done.returncode == 0 or "No such command" in done.stderr, done.stdout + done.stderr
+    drift = json.loads(done.stdout)["drift"]
+    assert done.returncode == (3 if drift["foreign"] else 0), done.stdout
+    assert {kind for kind, number in drift.items() if number} <= {"foreign"}
+    return int(drift["foreign"])
