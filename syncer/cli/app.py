@@ -188,6 +188,11 @@ def rebuild(
             "--export and --with-vectors say where the points of another tool's collection go",
             hint="Give --adopt as well, or leave them out.",
         )
+    if adopt and plan:
+        raise SettingsError(
+            "--plan says what a rebuild would do, and knows nothing of --adopt",
+            hint="Nothing was done. Leave one of them out.",
+        )
     if adopt:
         from syncer.cli import adopt as adopting
 

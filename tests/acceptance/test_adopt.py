@@ -315,10 +315,12 @@ def test_where_the_table_is_not_syncers_a_file_must_be_named(tmp_path: Path) -> 
     assert held(settings) == ["one"]
 
 
-def test_the_options_of_an_adoption_are_refused_without_it(tmp_path: Path) -> None:
+def test_options_that_do_not_go_together_are_refused_before_anything_is_done(
+    tmp_path: Path,
+) -> None:
     memory.make_memory(tmp_path, ["one"])
     word = f"source.database={tmp_path / 'memory.db'}"
-    for option in (["--export", "f.jsonl"], ["--with-vectors"]):
+    for option in (["--export", "f.jsonl"], ["--with-vectors"], ["--adopt", "--plan"]):
         done = commands.run("rebuild", *option, "--set", word, cwd=tmp_path)
         assert done.code == ExitCode.USAGE
         assert "--adopt" in done.err

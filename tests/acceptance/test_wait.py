@@ -178,8 +178,7 @@ def test_withheld_deletes_can_still_be_searched_and_are_waited_for(tmp_path: Pat
 
 
 def test_both_stores_are_compared_before_anything_counts_as_searchable(folder: Path) -> None:
-    with memory.opening.opened(memories.settings_of(folder), to_write=True) as sides:
-        sides.store.compare("memory_events")
+    memory.execute(folder / "memory.db", "UPDATE syncer_generations SET reconcile = 1")
     found = waited(folder)
     assert (found.exit_code, found.comparing) == (ExitCode.TIMED_OUT, True)
     memory.sync_memory(memories.settings_of(folder))

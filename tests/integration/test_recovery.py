@@ -136,6 +136,29 @@ def test_a_quarantined_row_gets_its_id_back_from_the_foreign_point_that_had_it(
     assert not foreigners.rows(database(settings), "SELECT 1, row FROM syncer_quarantine")
 
 
+def test_a_point_stays_until_the_rows_own_point_is_in_the_collection(
+    local: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = {"document": "mine"}
+    found = memory_of(Foreign(UUID, mine), Form("memory", "2026"))
+    with closing(CanonicalTable(database(local))) as table:
+        assert table.bring_home([found], "memory", [10]) == {UUID: 10}  # type: ignore[list-item]
+    put(local, {UUID: mine, 10: {"no": "text"}})
+    capsys.readouterr()
+    assert recover(local, Wish(as_json=True)) is ExitCode.QUARANTINED
+    *lines, last = map(json.loads, capsys.readouterr().out.splitlines())
+    assert {line["point"]: (line["fate"], line["row"]) for line in lines} == {
+        UUID: ("waits", 10),
+        10: ("left", None),
+    }
+    assert (last["foreign"]["waits"], last["foreign"]["left"]) == (1, 1)
+    assert memory.points_in(local)[UUID][0] == mine
+    put(local, {10: {"document": "has one by now"}})
+    assert recover(local, Wish()) is ExitCode.OK
+    assert held(local) == ["has one by now", "mine", "one", "three", "two"]
+    assert memory.points_in(local)[10][0]["document"] == "mine"  # type: ignore[index]
+
+
 def test_a_point_that_was_written_again_with_another_text_comes_home_again(
     local: Settings,
 ) -> None:
