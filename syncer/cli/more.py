@@ -31,7 +31,7 @@ def recover(
     yes: Annotated[bool, typer.Option("--yes", help="Delete without asking.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Bring points home as rows that somebody wrote past SQLite."""
+    """Bring points home that were written past SQLite."""
     from syncer.cli import recover as command
 
     settings = load(config, overrides)
@@ -62,7 +62,7 @@ def wait(
     ] = 60.0,
     as_json: Json = False,
 ) -> None:
-    """Wait until everything that is committed now can be searched."""
+    """Wait until what is committed now can be searched."""
     from syncer.cli import wait as command
 
     found = command.wait(load(config, overrides), timeout)
