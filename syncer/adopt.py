@@ -10,14 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from syncer.errors import RefusedError
+from syncer.errors import DriftError, RefusedError
 from syncer.foreign import Foreign, Form, Memory, Unfit, is_foreign, memory_of
 from syncer.rebuild import Heirs
 from syncer.recover import Fate, File, Origin, Table, Taken, exported, make_rows
 from syncer.retry import Retry
 
 
-class ArrivedError(RefusedError):
+class ArrivedError(DriftError):
     """Points were written to the collection that is to go, and are saved only now."""
 
 
