@@ -213,12 +213,13 @@ class Donor:
     """A generation that lends its `vectors`, by name.
 
     One that is `itself` written to is asked for rows of several chunks only: of those some may
-    still be what they were.
+    still be what they were. One that `cuts_alike` has the same chunks of the same text.
     """
 
     lender: Lender
     vectors: tuple[str, ...]
     itself: bool = False
+    cuts_alike: bool = False
 
     def can_help(self, row: RowPlan) -> bool:
         """Say whether it is worth asking for this row."""

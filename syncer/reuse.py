@@ -9,13 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from syncer.keys import PointId, point_id
-from syncer.model import Chunk, Embedded, Recipe, SparseVector, StoredVectors, Vector
-from syncer.plan import RowPlan
+from syncer.keys import PointId, encode_key, point_id
+from syncer.model import (
+    Chunk,
+    Embedded,
+    Piece,
+    Recipe,
+    Row,
+    SparseVector,
+    StoredVectors,
+    Vector,
+)
+from syncer.plan import Chunker, RowPlan
 from syncer.ports import Donor, Embedder, Pipeline
 from syncer.recipes import canary_agrees
+from syncer.text import digest
 
-_CLOSE = 0.1  # share by which a mean length may differ and stay what it was
+CLOSE = 0.1  # share by which a mean length may differ and stay what it was
 _ASKED_ONLY = frozenset({"query_prefix"})  # of the dense part: what no stored vector depends on
 
 
@@ -25,6 +35,9 @@ class Lent:
 
     dense: Mapping[str, Vector] = field(default_factory=dict)
     sparse: Mapping[str, SparseVector] = field(default_factory=dict)
+
+
+NOTHING = Lent()
 
 
 def lends(theirs: Recipe, ours: Recipe) -> tuple[str, ...]:
@@ -48,27 +61,66 @@ def _of_passages(recipe: Recipe) -> dict[str, object]:
     return {name: value for name, value in recipe.dense.items() if name not in _ASKED_ONLY}
 
 
-def with_length_of(theirs: Recipe, ours: Recipe) -> Recipe:
+def with_length_of(theirs: Recipe, ours: Recipe, close: float = CLOSE) -> Recipe:
     """Return `ours` with the mean length of `theirs`, if that is all that keeps words from lending.
 
-    Up to a tenth, another mean moves BM25's weights by less than the length of any one text does.
+    Up to a tenth (`close`), another mean moves BM25's weights by less than the length of any one
+    text does.
     """
     there, here = theirs.sparse.get("avg_len"), ours.sparse.get("avg_len")
     if not isinstance(there, (int, float)) or not isinstance(here, (int, float)):
         return ours
     same = {**ours.sparse, "avg_len": there}
-    if same != theirs.sparse or abs(there - here) > _CLOSE * here:
+    if same != theirs.sparse or abs(there - here) > close * here:
         return ours
     return replace(ours, sparse=same)
 
 
-def borrow(pipeline: Pipeline, rows: Sequence[RowPlan]) -> Lent:
-    """Return the vectors that the pipeline's donors hold for the chunks of `rows`.
+def foreseen(pipeline: Pipeline, rows: Sequence[Row]) -> Lent:
+    """Return the vectors of texts that are one chunk in a donor that cuts texts alike.
 
-    The first donor that has one lends it; a donor is only asked for rows that lack one.
+    Such a text need not be measured: it is known to fit. Measuring is most of what is left to do
+    where nothing has to be embedded.
     """
     dense: dict[str, Vector] = {}
     sparse: dict[str, SparseVector] = {}
+    layout = pipeline.layout
+    donors = (each for each in pipeline.donors if each.cuts_alike and not each.itself)
+    donor = next((each for each in donors if layout.vector in each.vectors), None)
+    if donor is None:
+        return NOTHING
+    ids = {point_id(layout.table, row.key): encode_key(row.key) for row in rows if row.present}
+    for found in pipeline.retry(donor.lender.stored, list(ids), donor.vectors) if ids else ():
+        if found.row == ids[found.id] and found.chunks == 1 and layout.vector in found.vectors:
+            _keep(found, dense, sparse)
+    return Lent(dense, sparse)
+
+
+def sparing(pipeline: Pipeline, known: Lent) -> Chunker:
+    """Return the pipeline's chunker, which is not asked for texts that are `known` to fit."""
+    if not known.dense:
+        return pipeline.chunker
+
+    def split(texts: Sequence[str]) -> Sequence[Sequence[Piece]]:
+        whole = [digest(pipeline.layout.prefix + text) in known.dense for text in texts]
+        others = [text for text, fits in zip(texts, whole, strict=True) if not fits]
+        pieces = iter(pipeline.chunker(others) if others else ())
+        return [
+            (Piece(text),) if fits else next(pieces)
+            for text, fits in zip(texts, whole, strict=True)
+        ]
+
+    return split
+
+
+def borrow(pipeline: Pipeline, rows: Sequence[RowPlan], known: Lent) -> Lent:
+    """Return the vectors that the pipeline's donors hold for the chunks of `rows`.
+
+    The first donor that has one lends it; a donor is only asked for rows that lack one, `known`
+    ones apart.
+    """
+    dense: dict[str, Vector] = dict(known.dense)
+    sparse: dict[str, SparseVector] = dict(known.sparse)
     for donor in pipeline.donors:
         lacking = [
             row
@@ -82,12 +134,16 @@ def borrow(pipeline: Pipeline, rows: Sequence[RowPlan]) -> Lent:
         for found in of_rows(pipeline, donor, lacking):
             if found.text not in wanted:
                 continue
-            for vector in found.vectors.values():
-                if isinstance(vector, SparseVector):
-                    sparse.setdefault(found.text, vector)
-                else:
-                    dense.setdefault(found.text, vector)
+            _keep(found, dense, sparse)
     return Lent(dense, sparse)
+
+
+def _keep(found: StoredVectors, dense: dict[str, Vector], sparse: dict[str, SparseVector]) -> None:
+    for vector in found.vectors.values():
+        if isinstance(vector, SparseVector):
+            sparse.setdefault(found.text, vector)
+        else:
+            dense.setdefault(found.text, vector)
 
 
 def _lacks(

@@ -45,8 +45,9 @@ def look_again(pipeline: Pipeline, keys: Sequence[Key], now: str) -> SyncResult:
 
 def _bring(pipeline: Pipeline, position: Position, window: Window, clock: _Stopwatch) -> SyncResult:
     """Plan, embed, write, and only then commit."""
-    plan = clock("plan", lambda: _plan(pipeline, window))
-    plan, vectors = clock("embed", lambda: _embed(pipeline, plan))
+    known = clock("read", lambda: reuse.foreseen(pipeline, window.rows))
+    plan = clock("plan", lambda: _plan(pipeline, window, known))
+    plan, vectors = clock("embed", lambda: _embed(pipeline, plan, known))
     if plan.writes:
         refused = clock("write", lambda: write(pipeline, plan, vectors))
         plan, vectors = _without(plan, vectors, refused)
@@ -59,21 +60,21 @@ def _bring(pipeline: Pipeline, position: Position, window: Window, clock: _Stopw
 def preview_once(pipeline: Pipeline, position: Position, *, head: int, now: str) -> SyncResult:
     """Return what ``sync_once`` would do from `position`; nothing is embedded or written."""
     window = pipeline.retry(pipeline.source.read, position, head=head, now=now)
-    return _result(position, window, _plan(pipeline, window), Embedded(()), {})
+    return _result(position, window, _plan(pipeline, window, reuse.NOTHING), Embedded(()), {})
 
 
-def _plan(pipeline: Pipeline, window: Window) -> Plan:
+def _plan(pipeline: Pipeline, window: Window, known: reuse.Lent) -> Plan:
     ids = {point_id(pipeline.layout.table, row.key): row.key for row in window.rows}
     held = pipeline.retry(pipeline.target.look_up, ids) if ids else {}
-    plan = plan_rows(window.rows, held, pipeline.layout, pipeline.chunker)
+    plan = plan_rows(window.rows, held, pipeline.layout, reuse.sparing(pipeline, known))
     return withhold_deletes(plan) if pipeline.withhold else plan
 
 
-def _embed(pipeline: Pipeline, plan: Plan) -> tuple[Plan, Embedded]:
+def _embed(pipeline: Pipeline, plan: Plan, known: reuse.Lent) -> tuple[Plan, Embedded]:
     """Return the vectors of the plan's chunks, rows with an unusable one set aside."""
     owners = [row.row for row in plan.having(Action.EMBED) for _ in row.chunks]
     chunks = [chunk for row in plan.having(Action.EMBED) for chunk in row.chunks]
-    lent = reuse.borrow(pipeline, plan.having(Action.EMBED))
+    lent = reuse.borrow(pipeline, plan.having(Action.EMBED), known)
     embedded = reuse.embedded(pipeline, chunks, lent)
     return _without(plan, embedded, _unusable(owners, embedded))
 
@@ -146,4 +147,4 @@ class _Stopwatch:
         try:
             return work()
         finally:
-            self.seconds[stage] = perf_counter() - started
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + perf_counter() - started

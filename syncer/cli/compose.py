@@ -64,7 +64,7 @@ def wanted(sides: Sides, embedder: Encoder) -> Wanted:
     from syncer.model import Description
 
     def measure() -> Recipe:
-        return embedder.measured(_texts(sides, layout(sides, embedder.recipe)))
+        return embedder.measured(texts(sides, layout(sides, embedder.recipe)))
 
     target = sides.settings.target
     return Wanted(
@@ -83,7 +83,7 @@ def wanted(sides: Sides, embedder: Encoder) -> Wanted:
     )
 
 
-def _texts(sides: Sides, layout: Layout) -> Iterator[str]:
+def texts(sides: Sides, layout: Layout) -> Iterator[str]:
     """Yield the texts of rows from the beginning of the table, as they will be embedded."""
     from syncer.model import Position
     from syncer.plan import text_of
@@ -178,7 +178,7 @@ def donor(
     from syncer.target import StoredPoints
 
     lender = StoredPoints(connection, generation, theirs.dimension)
-    return Donor(lender, lends(theirs, ours), itself=itself)
+    return Donor(lender, lends(theirs, ours), itself=itself, cuts_alike=theirs.text == ours.text)
 
 
 def null_target() -> Target:

@@ -9,7 +9,7 @@ from typing import Protocol
 from syncer.embed.sparse import SparseEncoder
 from syncer.model import Embedded, Piece, Question, Recipe, SparseVector, Vector
 
-SAMPLE = 2000  # chunks whose lengths are measured when a generation is made
+SAMPLE = 500  # chunks whose lengths are measured when a generation is made: some 5 % sure
 _USUAL_LENGTH = 64.0  # terms of a chunk, taken where there is nothing to measure yet
 
 
@@ -89,8 +89,8 @@ class Encoder:
             sparse=self._sparse.query(text) if sparse and self._sparse else None,
         )
 
-    def measured(self, texts: Iterable[str]) -> Recipe:
-        """Return the recipe with the mean length of the chunks of `texts`, in terms.
+    def measured(self, texts: Iterable[str], most: int = SAMPLE) -> Recipe:
+        """Return the recipe with the mean length of the chunks of `texts`, in terms; of `most`.
 
         BM25 weighs a term by the length of its chunk against that mean; it is measured once, when
         a generation is made, and stays with it.
@@ -99,7 +99,7 @@ class Encoder:
             return self.recipe
         lengths: list[int] = []
         for text in texts:
-            if len(lengths) >= SAMPLE:
+            if len(lengths) >= most:
                 break
             counted = (self._sparse.length(piece.text) for piece in self.split([text])[0])
             lengths += [count for count in counted if count]

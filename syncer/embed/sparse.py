@@ -133,7 +133,17 @@ class SparseEncoder:
 
     def with_length(self, avg_len: float) -> SparseEncoder:
         """Return an encoder that differs in `avg_len`: the mean `length` where it is not 0."""
-        return SparseEncoder(replace(self._spec, avg_len=avg_len))
+        other = copy.copy(self)  # loading another model takes half a second
+        other._set_length(avg_len)  # noqa: SLF001 - it is one of this class
+        return other
+
+    def _set_length(self, avg_len: float) -> None:
+        length = round(float(avg_len), _LENGTH_DECIMALS)
+        self._spec = replace(self._spec, avg_len=length)
+        _check_numbers(self._spec)
+        self._model = copy.copy(self._model)
+        self._model.avg_len = length
+        self.recipe = {**self.recipe, "avg_len": length}
 
     def _canary(self) -> dict[str, object]:
         """Return the ids that a fixed sentence's terms have today, and their weights."""
