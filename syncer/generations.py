@@ -130,15 +130,18 @@ def settle(store: Store, catalog: Catalog, wanted: Wanted, new_name: Callable[[]
     described = check_serving(
         catalog, wanted.alias, known, (description.source_id, description.table)
     )
-    if not _is_being_rebuilt(catalog, ours, wanted):
-        check_recipe(known.generation, described.recipe, description.recipe)
+    asked = wanted.settings_digest
+    if differences(described.recipe, description.recipe):
+        if not _is_being_rebuilt(catalog, ours, wanted):
+            check_recipe(known.generation, described.recipe, description.recipe)
+        asked = known.settings_digest  # it is not what these settings ask for
     catalog.mend(known.generation, described.recipe, wanted.indexes)
     mapping = description.mapping
     if mapping != described.mapping or mapping != known.mapping_digest:
         store.walk_again(known.generation)
         _describe(catalog, known.generation, wanted, described.recipe)
-    if (known.settings_digest, known.mapping_digest) != (wanted.settings_digest, mapping):
-        store.serve(known.generation, wanted.settings_digest, mapping)
+    if (known.settings_digest, known.mapping_digest) != (asked, mapping):
+        store.serve(known.generation, asked, mapping)
     for generation in in_making:
         store.forget(generation)
     return known.generation

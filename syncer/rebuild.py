@@ -63,17 +63,20 @@ class Heirs(Protocol):
         """Delete a collection for good; may be repeated. Raises RefusedError if an alias has it."""
 
 
-def blue_of(store: Store, catalog: Catalog, alias: str) -> tuple[Known | None, str | None]:
+def blue_of(
+    store: Store, catalog: Catalog, alias: str, heir: str | None = None
+) -> tuple[Known | None, str | None]:
     """Return the generation that serves as far as the state knows, and where the alias points.
 
     A swap that was interrupted is finished first. The alias may be gone, and the collection too: a
-    rebuild brings them back. Raises IdentityError if it points at what this state knows nothing of.
+    rebuild brings them back. Raises IdentityError if it points at what this state knows nothing
+    of, or at another of its generations than `heir`, to which it is to go.
     """
     found = catalog.resolve(alias)
     ours = finish_swap(store, alias, found)
     check_unclaimed(alias, found, ours)
     blue = next((each for each in ours if each.serving), None)
-    if found is not None and blue is not None and found != blue.generation:
+    if found is not None and blue is not None and found not in {blue.generation, heir}:
         raise IdentityError(
             f"the alias {alias} points at {found}, but the state says {blue.generation}: somebody "
             "else has moved it",

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from syncer.cli import compose, opening
+from syncer.cli.change import Change
 from syncer.cli.opening import Sides
-from syncer.cli.rebuild import Change, alone, rebuild_on, told_of_daemons
+from syncer.cli.rebuild import alone, rebuild_on, told_of_daemons
 from syncer.cli.recover import form_of, is_ours
 from syncer.cli.run import everything, reported, stoppable, work_on_serving
 from syncer.errors import ExitCode, SettingsError

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from syncer import lock
 from syncer.cli import compose, opening, specs
 from syncer.cli.opening import Sides
-from syncer.cli.rebuild import alone, kept_ones
+from syncer.cli.rebuild import alone
 from syncer.errors import LockedError, RefusedError
 from syncer.settings import Settings
+from syncer.state import kept_ones
 
 if TYPE_CHECKING:
     from syncer.target import Succession
@@ -45,7 +46,10 @@ def gc(settings: Settings, keep: int | None, *, dry_run: bool) -> list[Fate]:
         compose.retry_policy(settings)(connection.check_version)
         heirs = Succession(connection)
         most = settings.target.keep_generations if keep is None else keep
-        return list(_fates(sides, heirs, most, dry_run=dry_run))
+        fates = list(_fates(sides, heirs, most, dry_run=dry_run))
+        if not dry_run:
+            _remove_locks(sides)
+        return fates
 
 
 def _fates(sides: Sides, heirs: Succession, keep: int, *, dry_run: bool) -> Iterator[Fate]:
@@ -73,9 +77,8 @@ def _removed(sides: Sides, heirs: Succession, name: str, why: str, *, dry_run: b
     if foreign := heirs.foreign(name):
         held = f"holds {foreign} points that syncer did not write; see `syncer recover`"
         return Fate(name, removed=False, why=held)
-    path = sides.lock_path(name)
     try:
-        with lock.held(path, f"the lock on {name}"):
+        with lock.held(sides.lock_path(name), f"the lock on {name}"):
             if not dry_run:
                 heirs.remove(name)
                 sides.store.forget(name)
@@ -83,9 +86,17 @@ def _removed(sides: Sides, heirs: Succession, name: str, why: str, *, dry_run: b
         return Fate(name, removed=False, why="somebody works on it")
     except RefusedError as error:  # an alias points at it
         return Fate(name, removed=False, why=error.message)
-    if not dry_run:
-        path.unlink(missing_ok=True)
     return Fate(name, removed=True, why=why)
+
+
+def _remove_locks(sides: Sides) -> None:
+    """Remove the lock files of generations that are no more."""
+    from syncer.target import is_generation_of
+
+    known = {each.generation for each in sides.store.generations(sides.alias)}
+    for path, name in opening.lock_files(sides):
+        if is_generation_of(name, sides.alias) and name not in known:
+            path.unlink(missing_ok=True)
 
 
 def in_words(fates: Sequence[Fate], *, dry_run: bool) -> str:

@@ -49,6 +49,9 @@ class ObservedReport:
         self.doing = f"syncing {pending} rows" if pending > 1 else ""
         self._alive()
 
+    def rest(self) -> None:
+        """Do nothing; a daemon shows no bar."""
+
     def window(self, result: SyncResult) -> None:
         """Count the window."""
         self._alive()

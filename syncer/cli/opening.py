@@ -51,6 +51,14 @@ def lock_path(settings: Settings, name: str) -> Path:
     return state.with_name(f"{state.name}-{name}.lock")
 
 
+def lock_files(sides: Sides) -> Iterator[tuple[Path, str]]:
+    """Yield the lock files that there are, each with the name of what it locks."""
+    start = sides.lock_path("").name.removesuffix(".lock")
+    for path in sides.lock_path("").parent.iterdir():
+        if path.name.startswith(start) and path.suffix == ".lock":
+            yield path, path.name.removeprefix(start).removesuffix(".lock")
+
+
 @contextmanager
 def opened(
     settings: Settings, *, to_write: bool = False, renew_state: bool = False

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from syncer.cli import compose, opening, specs
+from syncer.cli.lenders import donors
 from syncer.cli.opening import Sides
-from syncer.cli.rebuild import donors
 from syncer.settings import Settings
 from syncer.state import utc_now
 

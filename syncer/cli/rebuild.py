@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from syncer.cli import compose, opening, specs
+from syncer.cli.change import Change
+from syncer.cli.lenders import measuring
 from syncer.cli.opening import Sides
 from syncer.cli.run import everything, reported, stoppable, work_on_serving
-from syncer.errors import DriftError, ExitCode, IdentityError, LockedError, RefusedError
+from syncer.errors import ExitCode, IdentityError, LockedError
 from syncer.model import Phase
 from syncer.settings import Settings
-from syncer.state import Generation
+from syncer.state import Generation, kept_ones
 
 if TYPE_CHECKING:
     from syncer.cli.ready import Ready
     from syncer.cli.report import Report
-    from syncer.model import Recipe
-    from syncer.ports import Donor, Pipeline
-    from syncer.rebuild import Heirs
     from syncer.result import SyncResult
-    from syncer.worker import Stop, Terms
+    from syncer.worker import Stop
 
 
 def rebuild(settings: Settings, report: Report) -> ExitCode:
@@ -68,15 +67,25 @@ def rebuild_on(found: Ready, report: Report) -> SyncResult:
         with opening.locked(sides, sides.alias):
             blue, at = found.retry(heart.blue_of, sides.store, catalog, sides.alias)
             if blue is not None:
+                before = sides.store.generations(sides.alias)
                 wanted = compose.wanted(sides, found.embedder)
-                wanted = replace(wanted, measure=_measure(found, wanted.measure))
+                wanted = replace(wanted, measure=measuring(found, wanted.measure))
                 new_name = compose.namer(sides)
                 name = found.retry(heart.begin, sides.store, catalog, heirs, wanted, new_name)
+                _remove_locks(sides, before)
         if blue is None:
             report.say("there is nothing to replace yet: the first generation is built")
             return work_on_serving(found, report, everything)
         report.say(f"building {name} beside {blue.generation}, which goes on serving")
         return Change(found, report, name, blue.generation, at, Phase.VERIFIED).made()
+
+
+def _remove_locks(sides: Sides, before: Sequence[Generation]) -> None:
+    """Remove the lock files of generations that were there before and are given up by now."""
+    left = {each.generation for each in sides.store.generations(sides.alias)}
+    for each in before:
+        if each.generation not in left:
+            sides.lock_path(each.generation).unlink(missing_ok=True)
 
 
 def _rollback(sides: Sides, report: Report, stop: Stop, to: str | None) -> SyncResult:
@@ -90,7 +99,7 @@ def _rollback(sides: Sides, report: Report, stop: Stop, to: str | None) -> SyncR
         retry(connection.check_version)
         catalog = Catalog(connection)
         with opening.locked(sides, sides.alias):
-            blue, at = retry(heart.blue_of, sides.store, catalog, sides.alias)
+            blue, at = retry(heart.blue_of, sides.store, catalog, sides.alias, to)
             old = _old_one(sides, to)
             recipe = retry(catalog.describe, old.generation).recipe
         before = blue.generation if blue is not None else None
@@ -116,12 +125,6 @@ def _old_one(sides: Sides, to: str | None) -> Generation:
             hint="See `syncer status`. `syncer rebuild` makes a new one from SQLite.",
         )
     return found
-
-
-def kept_ones(ours: Sequence[Generation]) -> list[Generation]:
-    """Return the generations that served before, the one that did last first."""
-    kept = [each for each in ours if each.phase in {Phase.KEPT, Phase.RETURNING}]
-    return sorted(kept, key=lambda each: each.kept_since or "", reverse=True)
 
 
 def _see_mapping(found: Ready, old: Generation) -> None:
@@ -150,173 +153,3 @@ def told_of_daemons(sides: Sides) -> Iterator[None]:
                 'daemon.on_recipe_change = "rebuild", and it does it by itself.'
             )
         raise
-
-
-def _measure(found: Ready, measure: Callable[[], Recipe] | None) -> Callable[[], Recipe]:
-    """Return what measures a new recipe; a length close to that of a lender's stays as it is."""
-    from syncer.reuse import with_length_of
-
-    def measured() -> Recipe:
-        recipe = measure() if measure else found.embedder.recipe
-        for _, theirs in _lenders(found, ""):
-            recipe = with_length_of(theirs, recipe)
-        return recipe
-
-    return measured
-
-
-def _lenders(found: Ready, but: str) -> Iterator[tuple[str, Recipe]]:
-    """Yield the generations that may lend vectors, with their recipes: the serving one first."""
-    from syncer.target import Catalog
-
-    catalog = Catalog(found.connection)
-    ours = found.sides.store.generations(found.sides.alias)
-    serving = [each for each in ours if each.serving]
-    for each in (*serving, *kept_ones(ours)):
-        if each.generation != but and found.retry(catalog.exists, each.generation):
-            try:
-                yield each.generation, found.retry(catalog.describe, each.generation).recipe
-            except RefusedError:  # somebody has changed it: nothing of it is used
-                continue
-
-
-def donors(found: Ready, generation: str, recipe: Recipe) -> tuple[Donor, ...]:
-    """Return the other generations that have vectors which `recipe` would make too."""
-    lenders = (
-        compose.donor(found.connection, name, theirs, recipe)
-        for name, theirs in _lenders(found, generation)
-    )
-    return tuple(donor for donor in lenders if donor.vectors)
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A generation on its way to take over from `blue`, to which the alias points `at`."""
-
-    found: Ready
-    report: Report
-    heir: str
-    blue: str | None
-    at: str | None
-    phase: Phase
-
-    def made(self) -> SyncResult:
-        """Bring the heir up to date, see that it is whole, and let it take over."""
-        sides = self.found.sides
-        with (
-            opening.locked(sides, self.heir),
-            self.found.pipeline(self.heir, self.report) as own,
-        ):
-            lent = donors(self.found, self.heir, own.embedder.recipe)
-            pipeline = replace(own, donors=own.donors + lent)
-            with self._marked():
-                total = self._built(pipeline)
-                if not total.more:
-                    total = total.plus(self._checked(pipeline))
-            return total if total.more else total.plus(self._taken_over(pipeline))
-
-    @contextmanager
-    def _marked(self) -> Iterator[None]:
-        """Keep the log for a generation on its way back; if it is not to be, no longer."""
-        store = self.found.sides.store
-        if self.phase is not Phase.RETURNING:
-            yield
-            return
-        store.enter(self.heir, Phase.RETURNING)
-        try:
-            yield
-        except BaseException:
-            store.enter(self.heir, Phase.KEPT)
-            raise
-
-    def _built(self, pipeline: Pipeline) -> SyncResult:
-        from syncer.rebuild import build
-
-        retry, source = self.found.retry, self.found.sides.source
-        self.report.begin(retry(source.pending, retry(pipeline.state.position)))
-        return build(pipeline, self._terms, lambda: retry(source.head), self.report.window)
-
-    def _checked(self, pipeline: Pipeline) -> SyncResult:
-        """Compare the heir with the source, and mend it; raise unless it is whole then."""
-        from syncer.verify import mend
-
-        self.report.say(f"comparing {self.heir} with the table")
-        written, _, after = mend(pipeline, replace(self._terms, limit=None))
-        if not after.clean and not written.more:
-            raise DriftError(
-                f"{self.heir} is not equal to the table, so the alias was not moved: "
-                + ", ".join(f"{len(rows)} {kind}" for kind, rows in after.drift.items() if rows),
-                hint="Run the same command again. If it stays so, somebody else writes to it, or "
-                "the table changes without its log seeing it.",
-            )
-        self.found.sides.store.enter(self.heir, self.phase)
-        self._check_size()
-        return written
-
-    def _check_size(self) -> None:
-        from syncer.rebuild import check_size
-
-        store = self.found.sides.store
-        before = store.bind(self.blue).rows() if self.blue else 0
-        heir, limit = self._known(), self._terms.limit
-        if self.blue and limit is not None:
-            check_size(self.blue, before, self.heir, heir.rows, limit, heir.confirmed_rows)
-
-    def _taken_over(self, pipeline: Pipeline) -> SyncResult:
-        """Bring in the last changes while nobody writes to blue, then move the alias."""
-        from syncer.rebuild import take_over
-        from syncer.worker import catch_up
-
-        found, sides = self.found, self.found.sides
-        heirs, terms = self._heirs(), replace(self._terms, limit=None)
-        with opening.locked(sides, sides.alias), self._blue_locked():
-            head = found.retry(sides.source.head)
-            last = catch_up(pipeline, terms, head=head, report=self.report.window)
-            if last.more:
-                return last
-            self._check_size()
-            heir = self._known()
-            found.retry(take_over, sides.store, heirs, sides.alias, self.at, heir, self.phase)
-        self.report.say(f"{sides.alias} is {self.heir} now" + self._kept())
-        head = found.retry(sides.source.head)
-        return last.plus(catch_up(pipeline, terms, head=head, report=self.report.window))
-
-    def _heirs(self) -> Heirs:
-        from syncer.target import Succession
-
-        return Succession(self.found.connection)
-
-    def _kept(self) -> str:
-        if self.blue is None or self.at is None:
-            return ""
-        foreign = self._foreign()
-        more = f"; it holds {foreign} points that syncer did not write" if foreign else ""
-        return f"; {self.blue} is kept for `syncer rollback`, until `syncer gc`{more}"
-
-    def _foreign(self) -> int:
-        from syncer.target import Succession
-
-        assert self.blue is not None  # noqa: S101 - asked for only then
-        return self.found.retry(Succession(self.found.connection).foreign, self.blue)
-
-    @contextmanager
-    def _blue_locked(self) -> Iterator[None]:
-        if self.blue is None:
-            yield
-            return
-        with opening.locked(self.found.sides, self.blue):
-            yield
-
-    def _known(self) -> Generation:
-        ours = self.found.sides.store.generations(self.found.sides.alias)
-        known = next((each for each in ours if each.generation == self.heir), None)
-        if known is None:
-            raise IdentityError(
-                f"{self.heir} was given up meanwhile, by `syncer once --start-over`",
-                hint="Run the same command again if another generation is still to take over.",
-            )
-        return known
-
-    @property
-    def _terms(self) -> Terms:
-        return compose.terms(self.found.sides.settings, self.found.stop)

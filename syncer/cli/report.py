@@ -39,6 +39,9 @@ class Report(Protocol):
     def begin(self, pending: int) -> None:
         """Say that a run begins that has `pending` rows to look at."""
 
+    def rest(self) -> None:
+        """Show no bar for now: what comes next has one of its own."""
+
     def window(self, result: SyncResult) -> None:
         """Say that one window is done."""
 
@@ -132,6 +135,10 @@ class TerminalReport:
         self._task = self._progress.add_task("syncing", total=pending or None)
         self._progress.start()
 
+    def rest(self) -> None:
+        """Take the bar away."""
+        self.close()
+
     def window(self, result: SyncResult) -> None:
         """Move the bar on."""
         if self._progress is not None and self._task is not None:
@@ -205,6 +212,9 @@ class LogReport:
 
     def begin(self, pending: int) -> None:
         """Say nothing; the windows will."""
+
+    def rest(self) -> None:
+        """Do nothing; there is no bar."""
 
     def window(self, result: SyncResult) -> None:
         """Log the window."""

@@ -144,11 +144,16 @@ def work_on_serving(
     """Do `work` on the generation that is to be written to, after what is to be done `before`."""
     sides = found.sides
     with found.settled(*before, compose.settle) as (generation, deaths):
-        if deaths:
-            sides.source.narrow(deaths)
-            report.warn(
-                f"the last {deaths} runs were killed; this one works in smaller portions, in case "
-                "memory was the cause"
-            )
+        narrow(sides, report, deaths)
         with found.pipeline(generation, report, fewer=fewer) as pipeline:
             return work(pipeline, compose.terms(sides.settings, found.stop), report, sides)
+
+
+def narrow(sides: Sides, report: Report, deaths: int) -> None:
+    """Let a run work in smaller portions if the last ones were killed, and say so."""
+    if deaths:
+        sides.source.narrow(deaths)
+        report.warn(
+            f"the last {deaths} runs were killed; this one works in smaller portions, in case "
+            "memory was the cause"
+        )

@@ -60,6 +60,10 @@ class TextfileReport:
         """Hand it on."""
         self._report.begin(pending)
 
+    def rest(self) -> None:
+        """Hand it on."""
+        self._report.rest()
+
     def window(self, result: SyncResult) -> None:
         """Count the window."""
         self._metrics.window(result)

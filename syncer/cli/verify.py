@@ -78,7 +78,7 @@ def _mending(asked: Asked, last: list[VerifyResult]) -> Work:
     def work(pipeline: Pipeline, terms: Terms, report: Report, sides: Sides) -> SyncResult:
         from syncer.verify import mend
 
-        with _bar(sides) as read:
+        with comparing_bar(sides) as read:
             result, before, after = mend(pipeline, terms, read=read, sampling=_sample(asked))
         report.verified(before)
         if after is not before:
@@ -122,7 +122,7 @@ def _compare(  # noqa: PLR0913, PLR0917 - all that is open
 
     with (
         _pipeline(sides, report, known, connection, retry, asked) as pipeline,
-        _bar(sides) as read,
+        comparing_bar(sides) as read,
     ):
         result = verify(pipeline, terms, report=read, sampling=_sample(asked))
     report.verified(result)
@@ -183,7 +183,7 @@ def _keep(sides: Sides, result: VerifyResult) -> None:
 
 
 @contextmanager
-def _bar(sides: Sides) -> Iterator[Callable[[int], None]]:
+def comparing_bar(sides: Sides) -> Iterator[Callable[[int], None]]:
     """Show how many points and rows were read, if somebody is looking."""
     if not interactive():
         yield lambda _: None

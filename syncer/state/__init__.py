@@ -5,7 +5,15 @@ a restored backup takes it back too.
 """
 
 from syncer.state.generation import GenerationState, utc_now
-from syncer.state.records import Generation, QuarantineRecord, Verified
+from syncer.state.records import Generation, QuarantineRecord, Verified, kept_ones
 from syncer.state.store import StateStore
 
-__all__ = ["Generation", "GenerationState", "QuarantineRecord", "StateStore", "Verified", "utc_now"]
+__all__ = [
+    "Generation",
+    "GenerationState",
+    "QuarantineRecord",
+    "StateStore",
+    "Verified",
+    "kept_ones",
+    "utc_now",
+]

@@ -41,6 +41,7 @@ class ChangeLog:
         self._database.execute(f"DELETE FROM {quote(log)} WHERE seq <= ?", (served,))
         self._database.execute(
             "UPDATE syncer_generations SET reconcile = 1, last_id = NULL, walked = 0 "
-            f"WHERE source_table = ? AND reconcile = 0 AND change_seq < ? AND {_TOO_OLD}",
+            "WHERE source_table = ? AND (reconcile = 0 OR last_id IS NOT NULL OR walked) "
+            f"AND change_seq < ? AND {_TOO_OLD}",
             (table, served, *too_old),
         )

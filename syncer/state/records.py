@@ -93,6 +93,12 @@ def verify_values(result: VerifyResult) -> dict[str, int]:
     }
 
 
+def kept_ones(ours: Sequence[Generation]) -> list[Generation]:
+    """Return the generations that served before, the one that did last first."""
+    kept = [each for each in ours if each.phase in {Phase.KEPT, Phase.RETURNING}]
+    return sorted(kept, key=lambda each: each.kept_since or "", reverse=True)
+
+
 def generation_from(row: Sequence[object]) -> Generation:
     """Return the generation that a row of ``GENERATION_COLUMNS`` describes."""
     found = dict(zip(GENERATION_COLUMNS, row, strict=True))

@@ -1,6 +1,6 @@
 """The target: Qdrant, as a server by URL or as the client's embedded local mode by path."""
 
-from syncer.target.collection import Catalog, generation_name
+from syncer.target.collection import Catalog, generation_name, is_generation_of
 from syncer.target.connection import Connection, TargetSpec, connect
 from syncer.target.creation import Creation
 from syncer.target.foreign import ForeignPoints
@@ -24,5 +24,6 @@ __all__ = [
     "TargetSpec",
     "connect",
     "generation_name",
+    "is_generation_of",
     "query",
 ]

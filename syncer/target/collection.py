@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -22,6 +23,11 @@ TOKEN = "syncer_token"  # noqa: S105 - the name of a key, no secret
 def generation_name(alias: str, now: datetime) -> str:
     """Return a name that no other generation has: ``<alias>--<utc time>-<4 random hex>``."""
     return f"{alias}--{now:%Y%m%dt%H%M%S}-{secrets.token_hex(2)}"
+
+
+def is_generation_of(name: str, alias: str) -> bool:
+    """Say whether `name` is one that a generation of `alias`, and of no other alias, may have."""
+    return re.fullmatch(rf"{re.escape(alias)}--\d{{8}}t\d{{6}}-[0-9a-f]{{4}}", name) is not None
 
 
 class Catalog:

@@ -6,7 +6,7 @@ from qdrant_client import models
 
 from syncer.errors import IdentityError, RefusedError, SyncerError
 from syncer.model import SYNC_KEY
-from syncer.target.collection import Catalog
+from syncer.target.collection import Catalog, is_generation_of
 from syncer.target.connection import Connection
 
 
@@ -70,7 +70,7 @@ class Succession:
         return sorted(
             name
             for name in names
-            if name.startswith(f"{alias}--") and self._source_of(name) == source_id
+            if is_generation_of(name, alias) and self._source_of(name) == source_id
         )
 
     def _source_of(self, name: str) -> str | None:
