@@ -148,6 +148,9 @@ class Told:
     def begin(self, pending: int) -> None:
         """Pass over it."""
 
+    def rest(self) -> None:
+        """Pass over it."""
+
     def window(self, result: SyncResult) -> None:
         """Pass over it."""
 

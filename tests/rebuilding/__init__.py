@@ -1,0 +1,1 @@
+"""Commands about generations in processes that may die at any named moment, and what must hold."""
