@@ -44,7 +44,7 @@ format: $(READY)  ## format the code
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-BENCHMARKS := embed end_to_end retrieval idle wire wire_memory peak_memory triggers verify
+BENCHMARKS := embed end_to_end retrieval idle wire wire_memory peak_memory triggers verify rebuild rebuild_memory
 
 bench: $(READY)  ## measure, and compare with the floors
 	@for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py || exit 1; done
@@ -52,6 +52,7 @@ bench: $(READY)  ## measure, and compare with the floors
 bench-scale: $(READY)  ## measure with a million rows, and compare with the ceilings
 	@$(BIN)/python benchmarks/wire_memory.py --rows 10000 1000000
 	@$(BIN)/python benchmarks/verify.py --rows 1000000
+	@$(BIN)/python benchmarks/rebuild_memory.py --rows 1000000
 
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
   --no-annotate --no-emit-index-url --upgrade
