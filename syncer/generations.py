@@ -127,9 +127,8 @@ def settle(store: Store, catalog: Catalog, wanted: Wanted, new_name: Callable[[]
         check_unclaimed(wanted.alias, found, ours)
         return _make(store, catalog, wanted, new_name)
     description = wanted.description
-    described = check_serving(
-        catalog, wanted.alias, known, (description.source_id, description.table)
-    )
+    check_alias(wanted.alias, known.generation, found)
+    described = check_origin(catalog, known, (description.source_id, description.table))
     asked = wanted.settings_digest
     if differences(described.recipe, description.recipe):
         if not _is_being_rebuilt(catalog, ours, wanted):
@@ -211,6 +210,11 @@ def check_serving(
     the database's id and the table.
     """
     check_alias(alias, known.generation, catalog.resolve(alias))
+    return check_origin(catalog, known, source)
+
+
+def check_origin(catalog: Catalog, known: Known, source: tuple[str, str]) -> Description:
+    """Return what a generation says of itself; raise IdentityError unless made from `source`."""
     described = catalog.describe(known.generation)
     if (described.source_id, described.table) != source:
         wanted_id, table = source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 
@@ -13,6 +13,7 @@ from qdrant_client import models
 from syncer.errors import IdentityError, RecipeError, SchemaError, TargetError
 from syncer.model import Description, Recipe
 from syncer.target.connection import Connection
+from syncer.target.creation import Creation
 from syncer.target.faults import CLIENT_ERRORS
 
 FORMAT = 1  # of the collection's metadata; raise it when old readers would misunderstand
@@ -77,7 +78,8 @@ class Catalog:
         with self._connection.translated(f"creating {generation}"):
             if not self._client.collection_exists(generation):
                 self._create(generation, description)
-            self._index(generation, indexes)
+            there = self._client.get_collection(generation).payload_schema
+            self._index(generation, indexes, there)
 
     def _create(self, generation: str, description: Description) -> None:
         """Make the collection; that it is there already, by another or a lost answer, is well."""
@@ -99,9 +101,8 @@ class Catalog:
             if not self._client.collection_exists(generation):
                 raise
 
-    def _index(self, generation: str, names: Sequence[str]) -> None:
+    def _index(self, generation: str, names: Sequence[str], there: Container[str]) -> None:
         """Index payload fields as keywords; those that have an index, of any kind, keep it."""
-        there = self._client.get_collection(generation).payload_schema
         for name in names:
             if name not in there:
                 self._client.create_payload_index(
@@ -127,14 +128,7 @@ class Catalog:
 
         Raises IdentityError if it is gone, SchemaError if syncer did not make it.
         """
-        if not self.exists(generation):
-            raise IdentityError(
-                f"collection {generation} is not there any more at {self._connection.spec.name}",
-                hint="Check target.url or target.path. If it is gone for good, "
-                "`syncer rebuild` builds a new one from SQLite.",
-            )
-        with self._connection.translated(f"reading {generation}"):
-            info = self._client.get_collection(generation)
+        info = self._info(generation)
         self._check_status(generation, info)
         config = info.config
         metadata = config.metadata or {}
@@ -144,6 +138,17 @@ class Catalog:
         _check_sparse(generation, described.recipe, config.params.sparse_vectors or {})
         return described
 
+    def _info(self, generation: str) -> models.CollectionInfo:
+        try:
+            with self._connection.translated(f"reading {generation}"):
+                return self._client.get_collection(generation)
+        except IdentityError:
+            raise IdentityError(
+                f"collection {generation} is not there any more at {self._connection.spec.name}",
+                hint="Check target.url or target.path. If it is gone for good, "
+                "`syncer rebuild` builds a new one from SQLite.",
+            ) from None
+
     def mend(self, generation: str, recipe: Recipe, indexes: Sequence[str]) -> None:
         """Put back what somebody took away: the sparse vector's IDF modifier, payload indexes.
 
@@ -152,20 +157,22 @@ class Catalog:
         """
         name = recipe.sparse_vector
         with self._connection.translated(f"mending {generation}"):
-            found = self._client.get_collection(generation).config.params.sparse_vectors or {}
+            info = self._client.get_collection(generation)
+            found = info.config.params.sparse_vectors or {}
             if name in found and found[name].modifier != models.Modifier.IDF:
                 self._client.update_collection(
                     generation, sparse_vectors_config=_sparse_config(recipe)
                 )
-            self._index(generation, indexes)
+            self._index(generation, indexes, info.payload_schema)
 
     def differences(self, generation: str, recipe: Recipe) -> list[str]:
         """Return how the collection is stored otherwise than the settings ask for new ones."""
-        if self._connection.local:  # which has none of it
+        asked = self._connection.spec.creation
+        if self._connection.local or asked == Creation():  # which have none of it, or ask nothing
             return []
         with self._connection.translated(f"reading {generation}"):
             config = self._client.get_collection(generation).config
-        return list(self._connection.spec.creation.differences(config, recipe.vector))
+        return list(asked.differences(config, recipe.vector))
 
     def _check_status(self, generation: str, info: models.CollectionInfo) -> None:
         """Raise TargetError if the server says that something is wrong with the collection."""
