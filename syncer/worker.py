@@ -31,6 +31,9 @@ class Stopped(KeyboardInterrupt):
     Like its parent it is no Exception, so that no library takes it for an error of its own.
     """
 
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else "nothing was in flight"
+
 
 @dataclass(slots=True)
 class Stop:

@@ -1,4 +1,4 @@
-"""``syncer run``: everything that the daemon needs put together, and its tasks."""
+"""``syncer run``: everything that the daemon needs put together."""
 
 from __future__ import annotations
 
@@ -7,40 +7,34 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from syncer import lock
 from syncer.cli import facts, opening
-from syncer.cli.kept import Kept
 from syncer.cli.observed import ObservedReport
-from syncer.cli.once import is_idle, look_at_target, target_is_due
-from syncer.cli.opening import Sides
 from syncer.cli.report import choose
-from syncer.cli.run import everything, work_on_serving
+from syncer.cli.serving import Answers
+from syncer.cli.tasks import Load, Tasks
 from syncer.cli.textfile import info
-from syncer.cli.wake import Watcher
 from syncer.daemon import Failure, Loop, Notifier, Schedule, Timer
 from syncer.errors import (
     EmbedderError,
     ExitCode,
-    RecipeError,
     RefusedError,
     SettingsError,
+    SourceError,
     SyncerError,
 )
 from syncer.settings import Settings
-from syncer.state import utc_now
 from syncer.telemetry import Flood, capture_logging, capture_threads, summarise
 from syncer.telemetry.history import History
-from syncer.telemetry.metrics import CONTENT_TYPE, Metrics
-from syncer.telemetry.runs import Health, Limits, health
+from syncer.telemetry.metrics import Metrics
 from syncer.worker import Stop, Stopped, stopping_on_signals
 
 if TYPE_CHECKING:
     from syncer.cli.report import Report
-    from syncer.web import StatusPage
 
 SYNC, VERIFY, PRUNE, SAMPLE = "sync", "verify", "prune", "sample"
 _SAMPLE_EVERY = 15.0  # seconds between two points of the charts
@@ -49,8 +43,6 @@ _FORBIDDEN = 300.0  # seconds until an endpoint that refuses the key or the mode
 _MARGIN = 60.0  # seconds beyond a task's own deadlines until the watchdog gives up
 _LAST_RESORT = 5.0  # seconds after the deadline of a shutdown
 
-Load = Callable[[], Settings]
-
 
 def run(load: Load, config: Path | None) -> ExitCode:
     """Run until a signal ends it; return the exit code.
@@ -58,65 +50,102 @@ def run(load: Load, config: Path | None) -> ExitCode:
     `load` reads the settings, again whenever the file `config` has changed. Raises SettingsError
     for settings that cannot be used when it starts, and LockedError if a daemon runs already.
     """
-    settings = load()
-    flood = Flood()
-    report = choose(settings, as_json=False, flood=flood)
-    capture_logging()
-    capture_threads()
-    with _one_daemon(settings):
-        return _Daemon(load, settings, report, flood, config).run()
+    stop = Stop()
+    with stopping_on_signals(stop):
+        try:
+            settings = load()
+            flood = Flood()
+            report = choose(settings, as_json=False, flood=flood)
+            capture_logging()
+            capture_threads()
+            with _one_daemon(settings, report, stop):
+                return _Daemon(load, settings, report, flood, config, stop).run()
+        except Stopped:  # before there was anything to do
+            return stop.exit_code or ExitCode.TERMINATED
 
 
 @contextmanager
-def _one_daemon(settings: Settings) -> Iterator[None]:
+def _one_daemon(settings: Settings, report: Report, stop: Stop) -> Iterator[None]:
+    """Hold the daemon's lock; a folder that is not there yet, as at boot, is waited for."""
     path = opening.lock_path(settings, f"{settings.target.collection}--daemon")
-    with lock.held(path, f"the daemon's lock on {settings.target.collection}"):
+    what, wait = f"the daemon's lock on {settings.target.collection}", 1.0
+    with ExitStack() as stack:
+        while True:
+            try:
+                stack.enter_context(lock.held(path, what))
+                break
+            except SourceError as error:
+                report.failed(error)
+                stop.sleep(wait)
+                wait = min(2 * wait, _OPERATOR)
         yield
 
 
 class _Daemon:
-    """The tasks of the daemon, and what they share; all of it belongs to the main thread."""
+    """The tasks of the daemon, when they are due, and who hears of it."""
 
     def __init__(
-        self, load: Load, settings: Settings, report: Report, flood: Flood, config: Path | None
+        self,
+        load: Load,
+        settings: Settings,
+        report: Report,
+        flood: Flood,
+        config: Path | None,
+        stop: Stop,
     ) -> None:
-        self._load, self._config, self._flood = load, config, flood
-        self._settings = settings
-        self._stamp = _stamp(config)
-        self._kept, self._watcher = Kept(settings), Watcher(settings)
-        self._stop = Stop(on_ask=self._hurry)
-        self.metrics = Metrics(lambda: facts.gather(self._settings), info(settings))
-        self.history = History()
+        self._flood, self._stop = flood, stop
+        self._metrics = Metrics(lambda: facts.gather(self._settings), info(settings))
+        self._history = History()
         stuck = settings.embed.batch_timeout + settings.target.retry_budget + _MARGIN
         self._notifier = Notifier(os.environ, stuck)
-        self._report = ObservedReport(report, self.metrics, self._notifier.progress)
-        tasks = {SYNC: self._task(self._sync), VERIFY: self._task(self._verify)}
-        tasks[PRUNE] = self._task(self._prune)
-        self._loop = Loop(tasks, self._watcher, self._stop, skipped=self._skipped)
+        self._report = ObservedReport(report, self._metrics, self._notifier.progress)
+        self._tasks = tasks = Tasks(load, settings, config, self._report, stop)
+        self._loop = Loop(
+            {
+                SYNC: self._task(tasks.sync),
+                VERIFY: self._task(tasks.verify),
+                PRUNE: self._task(tasks.prune),
+            },
+            tasks.watcher,
+            stop,
+            signs=tasks.signs,
+            skipped=lambda _: self._metrics.skipped("busy"),
+        )
         self._schedule = _schedule(settings, self._due, self._late)
-        self._warned: set[str] = set()
+        stop.on_ask = lambda: _hurry(stop, self._settings.daemon.shutdown_timeout)
+
+    @property
+    def _settings(self) -> Settings:
+        return self._tasks.settings
 
     def run(self) -> ExitCode:
         """Work until somebody asks to stop."""
         with ExitStack() as stack:
-            stack.enter_context(stopping_on_signals(self._stop))
-            stack.enter_context(self._served())
-            stack.callback(self._kept.close)
-            stack.callback(self._watcher.close)
-            stack.callback(self._schedule.stop)
-            stack.callback(self._notifier.stop)
-            self._schedule.start()
-            self._notifier.start()
-            self._report.say(f"syncer runs for {self._settings.target.collection}")
-            self._loop.due(SYNC)
+            stack.callback(self._tasks.close)
             try:
+                stack.enter_context(self._served())
+                stack.callback(self._schedule.stop)
+                stack.callback(self._notifier.stop)
+                self._schedule.start()
+                self._notifier.start()
+                self._report.say(f"syncer runs for {self._settings.target.collection}")
+                self._loop.due(SYNC)
+                self._catch_up_on_verify()
                 self._loop.run()
-            except Stopped:
-                self._report.say("stopped while waiting; nothing was in flight")
+            except Stopped as stopped:
+                self._report.say(f"stopped while waiting; {stopped}")
             code = self._stop.exit_code or ExitCode.OK
             self._report.ended(code)
             summarise(self._flood, whole=True)
             return code
+
+    def _served(self) -> AbstractContextManager[None]:
+        return Answers(
+            lambda: self._settings, self._metrics, self._history, self._report, self._next_runs
+        ).served()
+
+    def _next_runs(self) -> dict[str, float]:
+        return {name: at for name, at in self._schedule.next_runs().items() if name != SAMPLE}
 
     def _due(self, name: str) -> None:
         if name == SAMPLE:
@@ -125,11 +154,9 @@ class _Daemon:
             self._loop.due(name)
 
     def _late(self, name: str, seconds: float) -> None:
-        self.metrics.skipped("late")
-        self._report.warn(f"{name} is {seconds:.0f} s late: the machine slept or was very busy")
-
-    def _skipped(self, _name: str) -> None:
-        self.metrics.skipped("busy")
+        if name != SAMPLE:
+            self._metrics.skipped("late")
+            self._report.warn(f"{name} is {seconds:.0f} s late: the machine slept or was very busy")
 
     def _sample(self) -> None:
         """Note the lag for the charts; in the scheduler's thread, so that a long run is seen."""
@@ -137,7 +164,7 @@ class _Daemon:
             lag = facts.gather(self._settings).lag_seconds
         except SyncerError:
             lag = None
-        self.history.sample(time.time(), lag, self.metrics.rows)
+        self._history.sample(time.time(), lag, self._metrics.rows)
         summarise(self._flood)
 
     def _task(self, work: Callable[[], bool | None]) -> Callable[[], Failure | None]:
@@ -149,168 +176,55 @@ class _Daemon:
         def task() -> Failure | None:
             self._notifier.progress()
             try:
-                self._reload()
+                self._tasks.reload()
                 caught_up = work()
             except SyncerError as error:
                 self._report.failed(error)
                 self._notifier.progress(f"failed: {type(error).__name__}")
                 return Failure(_wait(error))
             if caught_up is not None:
-                self.metrics.succeeded(caught_up=caught_up)
+                self._metrics.succeeded(caught_up=caught_up)
                 self._notifier.progress("in step" if caught_up else "stopping")
-            self._watcher.forget()
+            self._tasks.watcher.forget()
             return None
 
         return task
 
-    def _sync(self) -> bool:
-        """Bring in everything that is committed; say whether that is all."""
-        with opening.opened(self._settings, to_write=True) as sides:
-            self._warn(sides)
-            known = opening.patiently(sides.settings, lambda: sides.store.serving(sides.alias))
-            if known is not None and is_idle(sides, known):
-                if target_is_due(sides, known):
-                    look_at_target(sides, known, self._kept.connection())
-                return True
-            with self._kept.ready(sides, self._report, self._stop) as found:
-                try:
-                    result = work_on_serving(found, self._report, everything)
-                except RecipeError as error:
-                    if self._settings.daemon.on_recipe_change != "rebuild":
-                        raise
-                    self._report.warn(f"{error.message}; the collection is rebuilt")
-                    from syncer.cli.rebuild import rebuild_on
+    def _catch_up_on_verify(self) -> None:
+        """Let both stores be compared soon if that should have happened while nothing ran.
 
-                    result = rebuild_on(found, self._report)
-        self._report.done(result)
-        return not result.more
-
-    def _verify(self) -> None:
-        """Compare both stores, and mend what differs if that is asked for."""
-        from syncer.cli.verify import look
-
-        with (
-            opening.opened(self._settings, to_write=True) as sides,
-            self._kept.ready(sides, self._report, self._stop) as found,
-        ):
-            look(found, self._report, repair=self._settings.daemon.repair)
-
-    def _prune(self) -> None:
-        """Drop what nobody needs of the logs any more."""
-        with opening.opened(self._settings, to_write=True) as sides:
-            sides.store.prune(utc_now())
-
-    def _warn(self, sides: Sides) -> None:
-        """Say once in a daemon's life what is risky about the table."""
-        for warning in sides.source.warnings():
-            if warning not in self._warned:
-                self._warned.add(warning)
-                self._report.warn(warning)
-        if sides.mended:
-            self._report.warn(
-                f"the change log was not whole; put back: {', '.join(sides.mended)}. Both stores "
-                "are compared row by row, since changes may have gone unseen"
-            )
-
-    def _reload(self) -> None:
-        """Read the settings again if their file has changed; raise SettingsError, and keep the old.
-
-        What decides threads, addresses and times of the daemon itself is read at its start only.
+        Not where nothing was ever written: there is nothing to compare yet.
         """
-        stamp = _stamp(self._config)
-        if stamp == self._stamp:
+        every = self._settings.daemon.verify_interval
+        if self._settings.daemon.verify_cron is not None or not every:
             return
-        settings = self._load()
-        self._stamp = stamp
-        if settings != self._settings:
-            self._report.say("the settings have changed and are used from here on")
-            self._kept.close()
-            self._settings, self._kept = settings, Kept(settings)
-            self._watcher.use(settings)
-
-    def _hurry(self) -> None:
-        """See to it that the process ends in time, whatever it is doing."""
-        main = threading.main_thread().ident
-        code = self._stop.exit_code or ExitCode.TERMINATED
-
-        def interrupt() -> None:
-            if main is not None:
-                self._stop.finishing = False
-                signal.pthread_kill(main, signal.SIGALRM)
-
-        signal.signal(signal.SIGALRM, _give_up)
-        for seconds, act in (
-            (self._settings.daemon.shutdown_timeout, interrupt),
-            (self._settings.daemon.shutdown_timeout + _LAST_RESORT, lambda: os._exit(code)),
-        ):
-            timer = threading.Timer(seconds, act)
-            timer.daemon = True
-            timer.start()
-
-    @contextmanager
-    def _served(self) -> Iterator[None]:
-        """Answer over HTTP while the block runs."""
-        from syncer.web import Pages, listen
-
-        settings = self._settings.metrics
-        if not settings.listen:
-            yield
+        try:
+            known = facts.gather(self._settings)
+        except SyncerError:  # the first sync will say so
             return
-        pages = Pages(
-            metrics=self.metrics.exposition,
-            metrics_type=CONTENT_TYPE,
-            health=self._health,
-            ready=lambda: self.metrics.runs.caught_up,
-            status=self._page,
-        )
-        server = listen(
-            settings.listen,
-            pages,
-            port_in_use=settings.port_in_use,
-            warn=self._report.warn,
-        )
-        try:
-            if server is not None:
-                self._report.say(f"metrics, health and the status page are at {server.address}")
-            yield
-        finally:
-            if server is not None:
-                server.stop()
+        if known.last_success and time.time() - (known.last_verify or 0.0) > every:
+            self._loop.due(VERIFY)
 
-    def _health(self) -> Health:
-        metrics = self._settings.metrics
-        limits = Limits(metrics.unhealthy_failures, metrics.unhealthy_seconds)
-        return health(self.metrics.runs, limits, time.time())
 
-    def _page(self) -> StatusPage:
-        import syncer
-        from syncer.telemetry.facts import UNKNOWN
-        from syncer.web import NextRun, StatusPage
+def _hurry(stop: Stop, seconds: float) -> None:
+    """See to it that the process ends in so many seconds, whatever it is doing."""
+    main = threading.main_thread().ident
+    code = stop.exit_code or ExitCode.TERMINATED
 
-        now = time.time()
-        try:
-            found = facts.gather(self._settings)
-        except SyncerError:
-            found = UNKNOWN
-        return StatusPage(
-            name=self._settings.target.collection,
-            version=syncer.__version__,
-            now=now,
-            runs=self.metrics.runs,
-            health=self._health(),
-            facts=found,
-            minutes=self.history.minutes(now),
-            next_runs=tuple(
-                NextRun(name, at)
-                for name, at in sorted(self._schedule.next_runs().items())
-                if name != SAMPLE
-            ),
-            doing=self._report.doing,
-        )
+    def interrupt() -> None:
+        if main is not None:
+            stop.finishing = False
+            signal.pthread_kill(main, signal.SIGALRM)
+
+    signal.signal(signal.SIGALRM, _give_up)
+    for wait, act in ((seconds, interrupt), (seconds + _LAST_RESORT, lambda: os._exit(code))):
+        timer = threading.Timer(wait, act)
+        timer.daemon = True
+        timer.start()
 
 
 def _give_up(_number: int, _frame: object) -> None:
-    raise Stopped
+    raise Stopped("what was in flight is left to the next start")
 
 
 def _wait(error: SyncerError) -> float:
@@ -331,12 +245,3 @@ def _schedule(
         SAMPLE: Timer(_SAMPLE_EVERY),
     }
     return Schedule(timers, due, late, daemon.timezone)
-
-
-def _stamp(config: Path | None) -> tuple[int, int, int] | None:
-    """Return what changes when a file is written anew, None if there is none."""
-    try:
-        found = config.stat() if config else None
-    except OSError:
-        return None
-    return (found.st_mtime_ns, found.st_size, found.st_ino) if found else None

@@ -14,7 +14,7 @@ from syncer.settings import Settings
 from syncer.state import utc_now
 
 _LOOK_AT_FILE = 1.0  # seconds between two looks at whether another file lies at the path
-_SHARE = 0.05  # of the time that looking may take, where it has no index to go by
+_SHARE = 0.05  # of a core that looking may take, where it has no index to go by
 
 
 class Watcher:
@@ -68,21 +68,22 @@ class Watcher:
         if seen == self._seen:
             return self._expiry is not None and time.time() >= self._expiry
         self._seen = seen
-        due = not self._is_idle(sides)
-        self._not_before = now + (time.monotonic() - now) / _SHARE
+        began = time.thread_time()
+        due = not self._is_caught_up(sides)
+        self._not_before = now + (time.thread_time() - began) / _SHARE
         return due
 
     def _open(self) -> Sides:
         self._sides = self._stack.enter_context(opening.opened(self._settings))
         return self._sides
 
-    def _is_idle(self, sides: Sides) -> bool:
+    def _is_caught_up(self, sides: Sides) -> bool:
         known = sides.store.serving(sides.alias)
         if known is None or not known.serving:
             return False
         now = utc_now()
         self._expiry = _unix(sides.source.next_expiry(known.position.expired_to or now))
-        return sides.source.is_idle(known.position, now)
+        return sides.source.is_caught_up(known.position, now)
 
 
 def _unix(moment: str | None) -> float | None:

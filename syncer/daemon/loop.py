@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 from syncer.worker import Stop
 
-_POLL = 0.05  # seconds between two looks at whether somebody has committed
+_POLL = 0.1  # seconds between two looks at whether somebody has committed
+_LOOK = 1.0  # seconds between two looks at whether somebody has done something about a failure
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 60.0  # seconds after a failure; doubles each time
 
 
@@ -32,9 +33,10 @@ Task = Callable[[], Failure | None]
 class Loop:
     """Does what is due, in the thread that calls ``run``.
 
-    `wake` is asked every 50 ms whether the first of `tasks` is due for what somebody has written;
-    not while the task waits after a failure. `skipped` hears of what was due again before it was
-    done, or while it waited.
+    `wake` is asked every 100 ms whether the first of `tasks` is due for what somebody has written;
+    not while the task waits after a failure. Then `signs` are looked at every second: the wait
+    ends when they are others. `skipped` hears of what was due again before it was done, or while
+    it waited.
     """
 
     def __init__(
@@ -43,12 +45,16 @@ class Loop:
         wake: Callable[[], bool],
         stop: Stop,
         *,
+        signs: Callable[[], object] = lambda: None,
         skipped: Callable[[str], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._tasks = dict(tasks)
         self._first = next(iter(tasks))
-        self._wake, self._stop, self._skipped, self._clock = wake, stop, skipped, clock
+        self._wake, self._signs, self._stop, self._skipped = wake, signs, stop, skipped
+        self._clock = clock
+        self._signs_seen: object = None
+        self._signs_at = 0.0
         self._queue: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._waiting: set[str] = set()
         self._lock = threading.Lock()
@@ -76,7 +82,8 @@ class Loop:
         try:
             name = self._queue.get(timeout=_POLL)
         except queue.Empty:
-            return self._first if self._is_back(self._first) and self._wake() else None
+            due = self._wake() if self._is_back(self._first) else self._is_mended()
+            return self._first if due else None
         with self._lock:
             self._waiting.discard(name)
         if self._is_back(name):
@@ -86,6 +93,13 @@ class Loop:
 
     def _is_back(self, name: str) -> bool:
         return self._clock() >= self._not_before.get(name, 0.0)
+
+    def _is_mended(self) -> bool:
+        """Say whether somebody may have mended what the first task failed for."""
+        if self._clock() < self._signs_at:
+            return False
+        self._signs_at = self._clock() + _LOOK
+        return self._signs() != self._signs_seen
 
     def _do(self, name: str) -> None:
         failure = self._tasks[name]()
@@ -97,6 +111,8 @@ class Loop:
         growing = min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** min(failures - 1, 10))
         wait = max(failure.wait, growing * random.uniform(0.5, 1.0))  # noqa: S311 - no secret
         self._not_before[name] = self._clock() + wait
+        if name == self._first:
+            self._signs_seen, self._signs_at = self._signs(), self._clock() + _LOOK
         timer = threading.Timer(wait, self.due, [name])
         timer.daemon = True
         timer.start()

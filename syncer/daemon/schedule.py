@@ -16,7 +16,7 @@ from apscheduler.triggers.interval import IntervalTrigger
 
 from syncer.errors import SettingsError
 
-LATE = 30.0  # seconds after which a moment that was missed is told of
+LATE = 5.0  # seconds after which a moment that was missed is told of
 
 
 @dataclass(frozen=True, slots=True)
