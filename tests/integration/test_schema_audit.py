@@ -121,6 +121,7 @@ def test_bringing_an_expiry_into_its_stored_form_is_not_recorded(db: Database) -
     assert records(db, "operation, changed") == [("insert", ""), ("update", "expires_at")]
 
 
+@pytest.mark.rule("SE-06")
 def test_no_text_of_a_row_is_in_any_other_table(db: Database) -> None:
     add(db, content="a secret")
     db.execute(

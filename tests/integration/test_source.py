@@ -277,6 +277,7 @@ def test_a_file_that_is_no_database_is_refused_and_none_is_made(
     assert path.exists() == (content is not None)
 
 
+@pytest.mark.rule("SE-03")
 @pytest.mark.rule("SR-19")
 @pytest.mark.parametrize(
     ("spec", "message"),

@@ -78,6 +78,10 @@ class Program:
         found: dict[str, list[dict[str, object]]] = answer.json()
         return found
 
+    def clear_faults(self) -> None:
+        """Let no fault wait any more."""
+        httpx.delete(f"{self.url}/_faults").raise_for_status()
+
 
 @contextmanager
 def started(folder: Path, *arguments: str, key: str | None = None) -> Iterator[Program]:

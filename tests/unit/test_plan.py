@@ -116,6 +116,7 @@ def test_a_foreign_point_under_the_row_s_id_is_never_touched() -> None:
         assert only(plan(Row((7,)), foreign)).action is Action.ABSENT
 
 
+@pytest.mark.rule("SE-06")
 def test_no_text_of_a_row_is_in_its_quarantine() -> None:
     found = plan(replace(ROW, content=b"secret \xff"), Held(None))
     assert "secret" not in repr(found.quarantined)
