@@ -31,7 +31,7 @@ test: $(READY)  ## run the tests
 test-long: $(READY)  ## run all tests, also those that take many minutes
 	@$(BIN)/python -m pytest -q --timeout=3600
 
-soak: $(READY)  ## change 20,000 rows for 20 minutes while server and network fail at random
+soak: $(READY)  ## change rows for half an hour, by once and by the daemon, while server and network fail
 	@$(BIN)/python -m pytest -q -s -m long --timeout=5400 tests/soak
 
 lint: $(READY)  ## check style, types and import contracts
@@ -44,7 +44,7 @@ format: $(READY)  ## format the code
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-BENCHMARKS := embed end_to_end retrieval idle wire wire_memory peak_memory triggers verify rebuild rebuild_memory
+BENCHMARKS := embed end_to_end retrieval idle freshness wire wire_memory peak_memory triggers verify rebuild rebuild_memory
 
 bench: $(READY)  ## measure, and compare with the floors
 	@for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py || exit 1; done
