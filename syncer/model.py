@@ -128,13 +128,15 @@ class Point:
 class StoredVectors:
     """What a point holds: vectors by name, and of which text they are.
 
-    `row` is None for a foreign point, `text` the hash of what the embedder was given.
+    `row` is None for a foreign point, `text` the hash of what the embedder was given, `content`
+    that of the row's whole text.
     """
 
     id: PointId
     row: str | None
     text: str
     chunks: int
+    content: str = ""
     vectors: Mapping[str, Vector | SparseVector] = field(default_factory=dict)
 
 

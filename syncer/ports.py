@@ -207,6 +207,9 @@ class Lender(Protocol):
         May be repeated. Raises TargetError, or TargetUnavailableError.
         """
 
+    def pieces(self, ids: Sequence[PointId]) -> Mapping[PointId, str]:
+        """Return the texts of the points with these ids; missing ones are out."""
+
 
 @dataclass(frozen=True, slots=True)
 class Donor:

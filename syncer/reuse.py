@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from syncer.keys import PointId, encode_key, point_id
+from syncer.keys import Key, PointId, encode_key, point_id
 from syncer.model import (
     Chunk,
     Embedded,
@@ -31,10 +31,11 @@ _ASKED_ONLY = frozenset({"query_prefix"})  # of the dense part: what no stored v
 
 @dataclass(frozen=True, slots=True)
 class Lent:
-    """What need not be computed, by the hash of the text."""
+    """What need not be computed: vectors by the hash of the text, cuts by that of the content."""
 
     dense: Mapping[str, Vector] = field(default_factory=dict)
     sparse: Mapping[str, SparseVector] = field(default_factory=dict)
+    cuts: Mapping[str, Sequence[Piece]] = field(default_factory=dict)
 
 
 NOTHING = Lent()
@@ -77,10 +78,10 @@ def with_length_of(theirs: Recipe, ours: Recipe, close: float = CLOSE) -> Recipe
 
 
 def foreseen(pipeline: Pipeline, rows: Sequence[Row]) -> Lent:
-    """Return the vectors of texts that are one chunk in a donor that cuts texts alike.
+    """Return vectors and cuts of the texts that a donor holds which cuts texts alike.
 
-    Such a text need not be measured: it is known to fit. Measuring is most of what is left to do
-    where nothing has to be embedded.
+    Such a text need not be measured: where it is cut is known. Measuring is most of what is left
+    to do where nothing has to be embedded.
     """
     dense: dict[str, Vector] = {}
     sparse: dict[str, SparseVector] = {}
@@ -89,26 +90,67 @@ def foreseen(pipeline: Pipeline, rows: Sequence[Row]) -> Lent:
     donor = next((each for each in donors if layout.vector in each.vectors), None)
     if donor is None:
         return NOTHING
-    ids = {point_id(layout.table, row.key): encode_key(row.key) for row in rows if row.present}
-    for found in pipeline.retry(donor.lender.stored, list(ids), donor.vectors) if ids else ():
-        if found.row == ids[found.id] and found.chunks == 1 and layout.vector in found.vectors:
+    keys = {point_id(layout.table, row.key): row.key for row in rows if row.present}
+    long: dict[Key, StoredVectors] = {}
+    for found in pipeline.retry(donor.lender.stored, list(keys), donor.vectors) if keys else ():
+        if found.row == encode_key(keys[found.id]) and layout.vector in found.vectors:
             _keep(found, dense, sparse)
-    return Lent(dense, sparse)
+            if found.chunks > 1:
+                long[keys[found.id]] = found
+    return Lent(dense, sparse, _cuts(pipeline, donor, long, dense, sparse))
+
+
+def _cuts(
+    pipeline: Pipeline,
+    donor: Donor,
+    long: Mapping[Key, StoredVectors],
+    dense: dict[str, Vector],
+    sparse: dict[str, SparseVector],
+) -> dict[str, Sequence[Piece]]:
+    """Return where a donor has cut the texts of `long` rows, by the content's hash; keep vectors.
+
+    A piece counts only if it is what the hash beside it says, and a row only if it is whole.
+    """
+    table, prefix = pipeline.layout.table, pipeline.layout.prefix
+    ids = {
+        point_id(table, key, number): (first.content, number)
+        for key, first in long.items()
+        for number in range(first.chunks)
+    }
+    others = [one for one, (_, number) in ids.items() if number]
+    if not others:
+        return {}
+    stored = [*pipeline.retry(donor.lender.stored, others, donor.vectors), *long.values()]
+    texts = pipeline.retry(donor.lender.pieces, list(ids))
+    found: dict[str, dict[int, Piece]] = {}
+    for one in stored:
+        text, (content, number) = texts.get(one.id), ids[one.id]
+        if text is not None and digest(prefix + text) == one.text and one.content == content:
+            _keep(one, dense, sparse)
+            found.setdefault(content, {})[number] = Piece(text)
+    whole = {first.content: first.chunks for first in long.values()}
+    return {
+        content: [pieces[number] for number in range(whole[content])]
+        for content, pieces in found.items()
+        if content and len(pieces) == whole[content]
+    }
 
 
 def sparing(pipeline: Pipeline, known: Lent) -> Chunker:
-    """Return the pipeline's chunker, which is not asked for texts that are `known` to fit."""
+    """Return the pipeline's chunker, which is not asked for texts whose cuts are `known`."""
     if not known.dense:
         return pipeline.chunker
 
+    def cut(text: str) -> Sequence[Piece] | None:
+        if digest(pipeline.layout.prefix + text) in known.dense:
+            return (Piece(text),)
+        return known.cuts.get(digest(text)) if known.cuts else None
+
     def split(texts: Sequence[str]) -> Sequence[Sequence[Piece]]:
-        whole = [digest(pipeline.layout.prefix + text) in known.dense for text in texts]
-        others = [text for text, fits in zip(texts, whole, strict=True) if not fits]
+        found = [cut(text) for text in texts]
+        others = [text for text, there in zip(texts, found, strict=True) if there is None]
         pieces = iter(pipeline.chunker(others) if others else ())
-        return [
-            (Piece(text),) if fits else next(pieces)
-            for text, fits in zip(texts, whole, strict=True)
-        ]
+        return [next(pieces) if there is None else there for there in found]
 
     return split
 

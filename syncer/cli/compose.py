@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from syncer.embed.encoder import Encoder
     from syncer.generations import Wanted
     from syncer.guard import Limit
-    from syncer.model import Recipe
+    from syncer.model import Description, Recipe
     from syncer.plan import Layout
     from syncer.ports import Donor, Embedder, Pipeline, Target
     from syncer.retry import Retry
@@ -152,11 +152,14 @@ def namer(sides: Sides) -> Callable[[], str]:
 def pipeline(
     sides: Sides, connection: Connection, embedder: Embedder, generation: str, retry: Retry
 ) -> Pipeline:
-    """Return what ``sync_once`` works with on a generation."""
-    from syncer.ports import Pipeline
-    from syncer.target import GenerationTarget
+    """Return what ``sync_once`` works with on a generation, which lends vectors to itself."""
+    from syncer.ports import Donor, Pipeline
+    from syncer.reuse import lends
+    from syncer.target import GenerationTarget, StoredPoints
 
     recipe = embedder.recipe
+    document_key = sides.settings.target.document_key
+    lender = StoredPoints(connection, generation, recipe.dimension, document_key)
     return Pipeline(
         source=sides.source,
         state=sides.store.bind(generation),
@@ -165,20 +168,19 @@ def pipeline(
         layout=layout(sides, recipe),
         chunker=embedder.split,
         retry=retry,
-        donors=(donor(connection, generation, recipe, recipe, itself=True),),
+        donors=(Donor(lender, lends(recipe, recipe), itself=True),),
     )
 
 
-def donor(
-    connection: Connection, generation: str, theirs: Recipe, ours: Recipe, *, itself: bool = False
-) -> Donor:
-    """Return a generation made by `theirs`, as far as its vectors are those of `ours`."""
+def donor(connection: Connection, generation: str, theirs: Description, ours: Recipe) -> Donor:
+    """Return a generation that describes itself so, as far as its vectors are those of `ours`."""
     from syncer.ports import Donor
     from syncer.reuse import lends
     from syncer.target import StoredPoints
 
-    lender = StoredPoints(connection, generation, theirs.dimension)
-    return Donor(lender, lends(theirs, ours), itself=itself, cuts_alike=theirs.text == ours.text)
+    recipe = theirs.recipe
+    lender = StoredPoints(connection, generation, recipe.dimension, theirs.document_key)
+    return Donor(lender, lends(recipe, ours), cuts_alike=recipe.text == ours.text)
 
 
 def null_target() -> Target:

@@ -11,7 +11,7 @@ from syncer.state import kept_ones
 
 if TYPE_CHECKING:
     from syncer.cli.ready import Ready
-    from syncer.model import Recipe
+    from syncer.model import Description, Recipe
     from syncer.ports import Donor
 
 
@@ -26,7 +26,7 @@ def measuring(found: Ready, measure: Callable[[], Recipe] | None) -> Callable[[]
     sides, embedder = found.sides, found.embedder
 
     def measured() -> Recipe:
-        lenders = [theirs for _, theirs in _lenders(found, "")]
+        lenders = [theirs.recipe for _, theirs in _lenders(found, "")]
         if any(theirs.sparse for theirs in lenders):
             texts = compose.texts(sides, compose.layout(sides, embedder.recipe))
             glance = embedder.measured(texts, _GLANCE)
@@ -41,8 +41,8 @@ def measuring(found: Ready, measure: Callable[[], Recipe] | None) -> Callable[[]
     return measured
 
 
-def _lenders(found: Ready, but: str) -> Iterator[tuple[str, Recipe]]:
-    """Yield the generations that may lend vectors, with their recipes: the serving one first."""
+def _lenders(found: Ready, but: str) -> Iterator[tuple[str, Description]]:
+    """Yield the generations that may lend vectors, and what they are: the serving one first."""
     from syncer.target import Catalog
 
     catalog = Catalog(found.connection)
@@ -51,7 +51,7 @@ def _lenders(found: Ready, but: str) -> Iterator[tuple[str, Recipe]]:
     for each in (*serving, *kept_ones(ours)):
         if each.generation != but and found.retry(catalog.exists, each.generation):
             try:
-                yield each.generation, found.retry(catalog.describe, each.generation).recipe
+                yield each.generation, found.retry(catalog.describe, each.generation)
             except RefusedError:  # somebody has changed it: nothing of it is used
                 continue
 

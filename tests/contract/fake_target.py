@@ -37,6 +37,11 @@ class FakeTarget:
             if identifier in self.points
         ]
 
+    def pieces(self, ids: Sequence[PointId]) -> dict[PointId, str]:
+        """Read texts."""
+        there = [self.points[one] for one in ids if one in self.points]
+        return {point.id: str(point.payload.get("document")) for point in there}
+
     def token(self) -> str | None:
         """Return the token."""
         return self._token
@@ -137,8 +142,10 @@ def _stored(point: Point, names: Sequence[str]) -> StoredVectors:
     record = point.payload.get(SYNC_KEY)
     vectors = {name: vector for name, vector in point.vectors.items() if name in names}
     if not isinstance(record, dict):
-        return StoredVectors(point.id, None, "", 1, vectors)
-    return StoredVectors(point.id, record["row"], record["text"], record["chunks"], vectors)
+        return StoredVectors(point.id, None, "", 1, "", vectors)
+    return StoredVectors(
+        point.id, record["row"], record["text"], record["chunks"], record["content"], vectors
+    )
 
 
 def _held(point: Point) -> Held:

@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from uuid import UUID
 
 import memory
+import on_the_wire as wire
 import pytest
+from qdrant_http import Options, running
 
+from syncer import reuse
+from syncer.keys import point_id
 from syncer.model import Embedded, Piece, Recipe, SparseVector, Vector
-from syncer.ports import Embedder, Pipeline
+from syncer.plan import Chunker
+from syncer.ports import Donor, Embedder, Pipeline
 from syncer.reuse import lends
-from syncer.target import Connection
+from syncer.state import utc_now
+from syncer.target import Connection, StoredPoints
 
 RECIPE = Recipe(
     "v",
@@ -150,3 +157,73 @@ def test_what_decides_a_vector_decides_whether_it_is_lent(
     theirs: Recipe, lent: tuple[str, ...]
 ) -> None:
     assert lends(theirs, RECIPE) == lent
+
+
+def lent(opened: Opened, *, asked: list[str]) -> tuple[reuse.Lent, Chunker]:
+    """Return what the collection lends to another one, and a chunker that notes its texts."""
+    pipeline, connection, _ = opened
+    generation, names = pipeline.state.position().generation, pipeline.donors[0].vectors
+    lender = StoredPoints(connection, generation, 64, "document")
+
+    def chunker(texts: Sequence[str]) -> Sequence[Sequence[Piece]]:
+        asked.extend(texts)
+        return memory.by_characters(texts)
+
+    borrowing = replace(pipeline, chunker=chunker, donors=(Donor(lender, names, cuts_alike=True),))
+    found = reuse.foreseen(borrowing, pipeline.source.rows([(1,), (2,)], utc_now()))
+    return found, reuse.sparing(borrowing, found)
+
+
+def texts_of(pieces: Sequence[Sequence[Piece]]) -> list[list[str]]:
+    """Return the pieces' texts."""
+    return [[piece.text for piece in each] for each in pieces]
+
+
+def test_where_a_donor_has_cut_a_text_need_not_be_found_again(made: Opened) -> None:
+    asked: list[str] = []
+    found, split = lent(made, asked=asked)
+    assert texts_of(split([LONG, "xy", "another text"])) == [
+        [A, B, C],
+        ["xy"],
+        ["another text"],
+    ]
+    assert asked == ["another text"]
+    assert len(found.dense) == len(found.sparse) == 4
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_a_text_that_was_tampered_with_in_the_donor_is_cut_anew(made: Opened, number: int) -> None:
+    _, connection, _ = made
+    identifier = point_id("memory_events", (1,), number)
+    connection.client.set_payload("memory", {"document": "tampered"}, points=[identifier])
+    asked: list[str] = []
+    _, split = lent(made, asked=asked)
+    assert texts_of(split([LONG])) == [[A, B, C]]
+    assert asked == [LONG]
+
+
+def test_a_row_that_lost_a_chunk_in_the_donor_is_cut_anew(made: Opened) -> None:
+    _, connection, _ = made
+    connection.client.delete("memory", points_selector=[point_id("memory_events", (1,), 1)])
+    asked: list[str] = []
+    _, split = lent(made, asked=asked)
+    assert texts_of(split([LONG])) == [[A, B, C]]
+    assert asked == [LONG]
+
+
+def test_what_is_read_ahead_is_what_was_asked_for(tmp_path: Path) -> None:
+    memory.make_memory(tmp_path, [f"memory {number}" for number in range(40)])
+    with (
+        running(Options(folder=tmp_path / "storage")) as server,
+        memory.pipeline_for(wire.settings(tmp_path, server.url)) as (pipeline, connection),
+    ):
+        memory.sync(pipeline)
+        memory.execute(tmp_path / "memory.db", "DELETE FROM memory_events WHERE id = 14")
+        memory.sync(pipeline)
+        generation, names = pipeline.state.position().generation, pipeline.donors[0].vectors
+        lender = StoredPoints(connection, generation, 20_000, "document")  # five points a page
+        for ids in ([1, 2, 3], list(range(4, 16)), [3, 40, 41], [16, 18, 30], [str(UUID(int=1))]):
+            wanted = [one for one in ids if isinstance(one, int) and one != 14 and one <= 40]
+            found = {one.id: one for one in lender.stored(ids, names)}
+            assert sorted(found) == wanted
+            assert all(one.row == str(one.id) and one.vectors for one in found.values())

@@ -155,7 +155,7 @@ class LocalQdrant:
 
     def lender(self, generation: str) -> StoredPoints:
         """Return the vectors of a collection of the folder."""
-        return StoredPoints(self._opened(), generation, 2)
+        return StoredPoints(self._opened(), generation, 2, "document")
 
     def points(self, generation: str) -> Held:
         """Return all points of a collection."""
