@@ -73,7 +73,10 @@ def _fates(sides: Sides, heirs: Succession, keep: int, *, dry_run: bool) -> Iter
 
 
 def _removed(sides: Sides, heirs: Succession, name: str, why: str, *, dry_run: bool) -> Fate:
-    """Remove a generation, unless somebody uses it or it holds what is nowhere else."""
+    """Remove a generation, unless somebody uses it or it holds what is nowhere else.
+
+    Raises TargetError or SchemaError where that cannot be found out: nothing is removed then.
+    """
     if foreign := heirs.foreign(name):
         held = f"holds {foreign} points that syncer did not write; see `syncer recover`"
         return Fate(name, removed=False, why=held)
