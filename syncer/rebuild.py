@@ -69,12 +69,15 @@ def blue_of(
     """Return the generation that serves as far as the state knows, and where the alias points.
 
     A swap that was interrupted is finished first. The alias may be gone, and the collection too: a
-    rebuild brings them back. Raises IdentityError if it points at what this state knows nothing
-    of, or at another of its generations than `heir`, to which it is to go.
+    rebuild brings them back. None serves while the alias points at one that is half made. Raises
+    IdentityError if it points at what this state knows nothing of, or at another of its
+    generations than `heir`, to which it is to go.
     """
     found = catalog.resolve(alias)
     ours = finish_swap(store, alias, found)
     check_unclaimed(alias, found, ours)
+    if any(each.generation == found and each.phase is Phase.NEW for each in ours):
+        return None, found
     blue = next((each for each in ours if each.serving), None)
     if found is not None and blue is not None and found not in {blue.generation, heir}:
         raise IdentityError(
@@ -92,7 +95,8 @@ def begin(
     """Return the generation to build: one that was begun towards the same, or a new one.
 
     What was begun towards anything else is discarded. A changed mapping is the same space: the
-    walk of green begins again in place. It is noted before anything of it exists.
+    walk of green begins again in place. It is noted before anything of it exists. One that was
+    verified stays so: a swap whose answer did not come may still be on its way to it.
     """
     ours = [each for each in store.generations(wanted.alias) if each.phase.is_green]
     green = next((each for each in ours if _is_usable(catalog, each, wanted)), None)
@@ -104,12 +108,14 @@ def begin(
         store.add(name, wanted.alias, wanted.description.table, Phase.BUILDING)
     else:
         name = green.generation
-        store.enter(name, Phase.BUILDING)
     there = catalog.exists(name)
+    if not there:
+        store.enter(name, Phase.BUILDING)
     catalog.make(name, wanted.description if there else wanted.measured(), wanted.indexes)
     described = catalog.describe(name)
     mapping = wanted.description.mapping
     if described.mapping != mapping:
+        store.enter(name, Phase.BUILDING)
         store.walk_again(name)
         catalog.set_description(name, replace(wanted.description, recipe=described.recipe))
     store.keep_by(name, wanted.settings_digest, mapping)

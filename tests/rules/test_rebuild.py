@@ -14,12 +14,12 @@ from rebuilding import equality, here
 
 import syncer.verify
 from syncer import lock
-from syncer.cli import opening
+from syncer.cli import opening, specs
 from syncer.errors import ExitCode, LockedError, SyncerError
 from syncer.model import Phase
 from syncer.result import Drift, Sample, SyncResult, VerifyResult
 from syncer.settings import Settings
-from syncer.target import generation_name
+from syncer.target import Catalog, connect, generation_name
 
 ROWS = 12
 
@@ -374,3 +374,37 @@ def test_a_mapping_that_changes_while_green_is_built_lets_its_walk_begin_again(
     assert code == ExitCode.OK, told
     assert equality.serving(mapped) == green
     equality.assert_equal(mapped, "scope <> 'out'")
+
+
+@pytest.mark.rule("RB-03")
+def test_a_generation_that_was_half_made_in_the_serving_one_s_place_is_finished(
+    server: Server, old: Settings
+) -> None:
+    with opening.opened(old, to_write=True) as sides:
+        before = sides.store.serving("memory")
+        assert before is not None
+        sides.store.add("memory--half-made", "memory", "memory_events", Phase.NEW)
+    with connect(specs.target_spec(old)) as connection:
+        catalog = Catalog(connection)
+        described = catalog.describe(before.generation)
+        catalog.create("memory--half-made", "memory", described, ())
+    assert wire.rebuild(old)[0] == ExitCode.OK
+    (serving,) = (each for each in equality.generations(old) if each.serving)
+    assert serving.generation == "memory--half-made"
+    assert len(wire.documents(old)) == ROWS
+
+
+@pytest.mark.rule("RB-03")
+def test_a_swap_that_arrives_after_it_was_given_up_is_noted(
+    server: Server, folder: Path, new: Settings
+) -> None:
+    write(new, "DELETE FROM memory_events")
+    settings = settings_for(folder, server, **{"embed.dimension": 16, "sync.max_deletes": 0})
+    assert wire.rebuild(settings)[0] == ExitCode.WITHHELD  # verified, and no swap
+    (green,) = greens(settings)
+    assert wire.rebuild(settings)[0] == ExitCode.WITHHELD  # begun again, and as far again
+    with wire.anywhere_else(server.url) as client:
+        point_alias_at(client, green)  # as if the request had been on its way all the time
+    assert wire.once(settings)[0] == ExitCode.OK
+    (serving,) = (each for each in equality.generations(settings) if each.serving)
+    assert serving.generation == green
