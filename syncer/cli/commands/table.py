@@ -1,20 +1,50 @@
-"""More commands and their options: ``recover`` and ``wait``."""
+"""Commands about the table: ``init``, ``attach``, ``detach``, ``recover``."""
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from syncer.cli.app import Config, Json, Set, app
-from syncer.cli.app import _settings as load
+from syncer.cli.options import Config, Json, Set, load
 from syncer.errors import SettingsError
 
+ShowSql = Annotated[
+    bool, typer.Option("--dry-run", help="Print the SQL that would be run; change nothing.")
+]
 
-@app.command()
+
+def init(
+    database: Annotated[
+        Path | None, typer.Argument(help="The SQLite file; default: source.database.")
+    ] = None,
+    config: Config = None,
+    overrides: Set = None,
+) -> None:
+    """Make or complete the canonical schema."""
+    from syncer.cli import init as command
+
+    command.init(database, config, lambda: load(config, overrides))
+
+
+def attach(config: Config = None, overrides: Set = None, dry_run: ShowSql = False) -> None:
+    """Put a change log on a table of your own."""
+    from syncer.cli import attach as command
+
+    settings = load(config, overrides)
+    typer.echo(command.attach_sql(settings) if dry_run else command.attach(settings))
+
+
+def detach(config: Config = None, overrides: Set = None, dry_run: ShowSql = False) -> None:
+    """Take the change log out of the database again."""
+    from syncer.cli import attach as command
+
+    settings = load(config, overrides)
+    typer.echo(command.detach_sql(settings) if dry_run else command.detach(settings))
+
+
 def recover(
     config: Config = None,
     overrides: Set = None,
@@ -51,23 +81,6 @@ def recover(
         command.dry_run(settings, wish)
         return
     raise typer.Exit(int(command.recover(settings, wish)))
-
-
-@app.command()
-def wait(
-    config: Config = None,
-    overrides: Set = None,
-    timeout: Annotated[
-        float, typer.Option("--timeout", min=0, help="Seconds to wait at most.")
-    ] = 60.0,
-    as_json: Json = False,
-) -> None:
-    """Wait until what is committed now can be searched."""
-    from syncer.cli import wait as command
-
-    found = command.wait(load(config, overrides), timeout)
-    typer.echo(json.dumps(found.as_dict()) if as_json else found.in_words())
-    raise typer.Exit(int(found.exit_code))
 
 
 def _confirmed(number: int) -> bool:
