@@ -25,8 +25,9 @@ from corpus import docstrings
 
 from syncer import embed, migrate
 from syncer.cli import opening, specs
+from syncer.cli.log_report import LogReport
 from syncer.cli.opening import Sides
-from syncer.cli.report import LogReport, Report
+from syncer.cli.report import Report
 from syncer.cli.run import How, everything, run
 from syncer.embed.encoder import Dense, Encoder
 from syncer.model import Embedded, Piece

@@ -28,9 +28,9 @@ from wire import server
 
 from syncer import migrate
 from syncer.cli import opening
+from syncer.cli.log_report import LogReport
 from syncer.cli.ready import Ready, ready
 from syncer.cli.rebuild import rebuild_on
-from syncer.cli.report import LogReport
 from syncer.cli.run import everything, work_on_serving
 from syncer.result import SyncResult
 from syncer.settings import Settings, load

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from syncer import migrate
 from syncer.cli import once
-from syncer.cli.report import LogReport
+from syncer.cli.log_report import LogReport
 from syncer.cli.search import asking
 from syncer.model import Mode
 from syncer.settings import Settings, load

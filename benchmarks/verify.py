@@ -27,7 +27,7 @@ import wire
 from qdrant_client import QdrantClient
 
 from syncer.cli import compose, opening, specs
-from syncer.cli.report import LogReport
+from syncer.cli.log_report import LogReport
 from syncer.cli.run import How, everything, run
 from syncer.retry import never
 from syncer.settings import Settings

@@ -25,8 +25,9 @@ import tables
 from qdrant_client import QdrantClient, models
 
 from syncer.cli import opening
+from syncer.cli.log_report import LogReport
 from syncer.cli.opening import Sides
-from syncer.cli.report import LogReport, Report
+from syncer.cli.report import Report
 from syncer.cli.run import How, everything, run
 from syncer.ports import Pipeline
 from syncer.result import SyncResult

@@ -17,7 +17,7 @@ from qdrant_http import anywhere
 
 from syncer.cli.once import once as run_once
 from syncer.cli.rebuild import rebuild as run_rebuild
-from syncer.cli.report import uncounted
+from syncer.cli.synced import uncounted
 from syncer.cli.verify import Asked
 from syncer.cli.verify import verify as run_verify
 from syncer.errors import ExitCode, SyncerError

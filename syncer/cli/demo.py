@@ -15,7 +15,7 @@ import typer
 from syncer.cli import once, search
 from syncer.cli.demo_folder import DATABASE, anew, fill
 from syncer.cli.demo_texts import Memory, collect
-from syncer.cli.report import TerminalReport
+from syncer.cli.terminal_report import TerminalReport
 from syncer.errors import ExitCode, SettingsError, SyncerError
 from syncer.model import Hit
 from syncer.result import SyncResult

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Sequence
 
 from syncer.cli.app import app
-from syncer.cli.report import show_error
+from syncer.cli.endings import show_error
 from syncer.errors import ExitCode, SyncerError
 
 

@@ -162,7 +162,7 @@ def _rate(embedder: Encoder, sample: Sequence[Chunk]) -> float:
 def _progress(sides: Sides) -> Iterator[Callable[[int], None]]:
     """Give what moves a bar on, shown if somebody is looking."""
     from syncer.cli.progress import progress_bar
-    from syncer.cli.report import colours, interactive
+    from syncer.cli.terminal_report import colours, interactive
 
     if not interactive():
         yield lambda _: None

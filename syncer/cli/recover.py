@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from syncer.cli import opening, specs, watch
+from syncer.cli.log_report import JsonReport
 from syncer.cli.opening import Sides
-from syncer.cli.report import JsonReport, Report, choose
+from syncer.cli.report import Report, choose
 from syncer.cli.run import check_target, everything, reported, stoppable, work_on_serving
 from syncer.errors import ExitCode, SettingsError
 from syncer.foreign import Foreign, Form, Memory, Unfit, memory_of, text_key

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from syncer.cli import compose, opening, specs
 from syncer.cli.opening import Sides
-from syncer.cli.report import colours, interactive
 from syncer.cli.run import How, Work, exit_code, reported, run, work_on_serving
+from syncer.cli.terminal_report import colours, interactive
 from syncer.errors import ExitCode, IdentityError, SourceError
 from syncer.result import VerifyResult
 from syncer.settings import Settings

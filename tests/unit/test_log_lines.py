@@ -11,7 +11,8 @@ import pytest
 import structlog
 
 from syncer import telemetry
-from syncer.cli.report import TerminalReport, show_error
+from syncer.cli.endings import show_error
+from syncer.cli.terminal_report import TerminalReport
 from syncer.errors import EmbedderUnavailableError, TargetUnavailableError
 from syncer.redaction import LONGEST, without_secrets
 from syncer.telemetry import Flood

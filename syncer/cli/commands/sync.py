@@ -38,12 +38,12 @@ def once(
 ) -> None:
     """Catch up, then exit."""
     from syncer.cli import once as command
-    from syncer.cli import report
+    from syncer.cli import report, synced
 
     settings = load(config, overrides)
     if dry_run:
         result = command.dry_run(settings)
-        typer.echo(report.as_json(result) if as_json else "would do: " + report.in_words(result))
+        typer.echo(synced.as_json(result) if as_json else "would do: " + synced.in_words(result))
         return
     chosen = report.with_textfile(report.choose(settings, as_json=as_json), settings)
     reconcile = on_regression is OnRegression.RECONCILE
