@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from syncer.errors import ExitCode, SyncerError
+from syncer.cli.relay import Relay
+from syncer.errors import SyncerError
 from syncer.model import Position
-from syncer.result import SyncResult, VerifyResult
+from syncer.result import SyncResult
 
 if TYPE_CHECKING:
     from syncer.cli.report import Report
     from syncer.telemetry.metrics import Metrics
 
 
-class ObservedReport:
+class ObservedReport(Relay):
     """Hands everything on to `report`, counts it, and calls `alive` for every sign of progress."""
 
     def __init__(self, report: Report, metrics: Metrics, alive: Callable[[], None]) -> None:
-        self._report, self._metrics, self._alive = report, metrics, alive
+        super().__init__(report)
+        self._metrics, self._alive = metrics, alive
         self.doing = ""
         """What is under way, in words."""
 
@@ -26,18 +28,6 @@ class ObservedReport:
         """Hand it on; it is what is under way."""
         self.doing = message
         self._report.say(message)
-
-    def warn(self, message: str) -> None:
-        """Hand it on."""
-        self._report.warn(message)
-
-    def verified(self, result: VerifyResult) -> None:
-        """Hand it on."""
-        self._report.verified(result)
-
-    def connected(self, place: str, version: str) -> None:
-        """Hand it on."""
-        self._report.connected(place, version)
 
     def uncounted(self, generation: str, points: int) -> None:
         """Count them."""
@@ -77,17 +67,5 @@ class ObservedReport:
         if result.read:
             self._report.done(result)
 
-    def stopped(self, code: ExitCode) -> None:
-        """Hand it on."""
-        self._report.stopped(code)
-
     def nothing(self, position: Position, *, looked_at_target: bool) -> None:
         """Say nothing: most ticks find nothing to do."""
-
-    def ended(self, code: ExitCode) -> None:
-        """Hand it on."""
-        self._report.ended(code)
-
-    def close(self) -> None:
-        """Hand it on."""
-        self._report.close()

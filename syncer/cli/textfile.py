@@ -8,10 +8,10 @@ from pathlib import Path
 
 import syncer
 from syncer.cli import facts
+from syncer.cli.relay import Relay
 from syncer.cli.report import Report
 from syncer.errors import ExitCode, SyncerError
-from syncer.model import Position
-from syncer.result import SyncResult, VerifyResult
+from syncer.result import SyncResult
 from syncer.settings import Settings
 from syncer.telemetry import textfile
 from syncer.telemetry.facts import UNKNOWN, Facts
@@ -21,11 +21,11 @@ from syncer.telemetry.runs import Runs
 _ENDED_WELL = frozenset({ExitCode.OK, ExitCode.QUARANTINED, ExitCode.WITHHELD})
 
 
-class TextfileReport:
+class TextfileReport(Relay):
     """Hands everything on to `report`; a run that ends, however, leaves its metrics behind."""
 
     def __init__(self, report: Report, settings: Settings, path: Path) -> None:
-        self._report = report
+        super().__init__(report)
         self._settings = settings
         self._path = path
         self._facts = UNKNOWN
@@ -35,34 +35,10 @@ class TextfileReport:
         runs = Runs(0.0, last_success=before.last_success, failures=before.failures)
         self._metrics = Metrics(lambda: self._facts, info(settings), runs=runs, of_process=False)
 
-    def say(self, message: str) -> None:
-        """Hand it on."""
-        self._report.say(message)
-
-    def warn(self, message: str) -> None:
-        """Hand it on."""
-        self._report.warn(message)
-
-    def verified(self, result: VerifyResult) -> None:
-        """Hand it on."""
-        self._report.verified(result)
-
-    def connected(self, place: str, version: str) -> None:
-        """Hand it on."""
-        self._report.connected(place, version)
-
     def uncounted(self, generation: str, points: int) -> None:
         """Count them."""
         self._metrics.uncounted = points
         self._report.uncounted(generation, points)
-
-    def begin(self, pending: int) -> None:
-        """Hand it on."""
-        self._report.begin(pending)
-
-    def rest(self) -> None:
-        """Hand it on."""
-        self._report.rest()
 
     def window(self, result: SyncResult) -> None:
         """Count the window."""
@@ -84,14 +60,6 @@ class TextfileReport:
         """Note whether the run got to the end."""
         self._caught_up = not result.more
         self._report.done(result)
-
-    def stopped(self, code: ExitCode) -> None:
-        """Hand it on; the end will tell."""
-        self._report.stopped(code)
-
-    def nothing(self, position: Position, *, looked_at_target: bool) -> None:
-        """Hand it on."""
-        self._report.nothing(position, looked_at_target=looked_at_target)
 
     def ended(self, code: ExitCode) -> None:
         """Note how the run ended."""
