@@ -60,7 +60,7 @@ class AppendSource(LogSource):
         with self._snapshot():
             self._check_forward(position)
             return position.walked and not (
-                self._has_new(position) or self._has_expired(position, now)
+                self._has_new(position) or self._expired.has_any(position, now)
             )
 
     def has_reached(self, position: Position, head: int, now: str) -> bool:  # noqa: ARG002
@@ -75,7 +75,7 @@ class AppendSource(LogSource):
     def oldest_change(self, position: Position, now: str) -> str | None:
         """Return when the first row expired that is not taken out; nothing else has a time."""
         with self._snapshot():
-            return self._first_expired(position, now)
+            return self._expired.first(position, now)
 
     def gone(self, position: Position, *, head: int, now: str) -> Iterator[list[Key]]:  # noqa: ARG002
         """Yield, in pages, the keys up to `head` whose rows are gone or out of scope."""
@@ -99,7 +99,7 @@ class AppendSource(LogSource):
             return self._step_back(position, now)
         window = Collector(self._limits)
         position = self._serve_changes(position, head, now, window)
-        position = self._serve_expired(position, now, window)
+        position = self._expired.serve(position, now, window)
         position = self._serve_new(position, head, now, window)
         return Window(tuple(window.rows.values()), position, more=window.cut)
 
@@ -164,13 +164,6 @@ class AppendSource(LogSource):
     def _count_new(self, position: Position) -> int:
         count = self._connection.execute(*self._queries.count_after(_last(position))).fetchone()
         return int(count[0])
-
-    def _first_expired(self, position: Position, now: str) -> str | None:
-        if self._spec.expires_at is None or position.expired_to is None:
-            return None
-        span = (position.expired_to, now, 0)
-        edge = self._connection.execute(self._queries.expiry_edge, span).fetchone()
-        return edge[0] if edge else None
 
 
 def _last(position: Position) -> Key | None:

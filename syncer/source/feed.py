@@ -7,14 +7,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from syncer.errors import IdentityError, SchemaError, SyncerError
+from syncer.errors import IdentityError, SyncerError
 from syncer.keys import Key, decode_key, encode_key
 from syncer.model import Position, Row, Window
 from syncer.source import filesystem
 from syncer.source.collector import Collector, Limits
 from syncer.source.database import BUSY_SLICE, FileMark, open_readonly, snapshot, translated
 from syncer.source.departures import Departures
+from syncer.source.expired import Expired
 from syncer.source.joined import JoinedLists
+from syncer.source.log import ChangeLog
 from syncer.source.order import key_order
 from syncer.source.pending import Pending
 from syncer.source.queries import Queries
@@ -48,9 +50,13 @@ class LogSource:
             with translated(path):
                 self._spec = spec = with_all_columns(self._connection, spec)
                 self.columns: Columns = check_table(self._connection, spec)
+                self._log = ChangeLog(self._connection, path, spec)
                 self._check_log()
                 order = key_order(self._connection, spec)
                 self._queries = Queries(spec, order)
+                self._expired = Expired(
+                    self._connection, self._queries, expires=spec.expires_at is not None
+                )
                 self._joined = JoinedLists(self._connection, spec, order)
         except SyncerError:
             self._connection.close()
@@ -89,20 +95,17 @@ class LogSource:
         self._file.check()
 
     def head(self) -> int:
-        """Return the last sequence number that the change log has given, 0 if none.
-
-        It comes from ``sqlite_sequence``, since a pruned log has no maximum.
-        """
+        """Return the last sequence number that the change log has given, 0 if none."""
         with translated(self._path):
-            return self._head()
+            return self._log.head()
 
     def is_idle(self, position: Position, now: str) -> bool:
         """Say whether nothing has changed or expired since `position`, by two index look-ups."""
         with self._snapshot():
             return (
                 position.walked
-                and self._head() == position.change_seq
-                and not self._has_expired(position, now)
+                and self._log.head() == position.change_seq
+                and not self._expired.has_any(position, now)
             )
 
     def is_caught_up(self, position: Position, now: str) -> bool:
@@ -115,21 +118,18 @@ class LogSource:
         Where there is no log: whether everything that is known to have changed was.
         """
         with self._snapshot():
-            expired = (position.expired_to or "") < now and self._has_expired(position, now)
+            expired = (position.expired_to or "") < now and self._expired.has_any(position, now)
             return position.walked and position.change_seq >= head and not expired
 
     def next_expiry(self, now: str) -> str | None:
         """Return when the next row expires after `now`, or None."""
-        if self._spec.expires_at is None:
-            return None
         with translated(self._path):
-            found = self._connection.execute(self._queries.next_expiry, (now,)).fetchone()
-        return str(found[0]) if found and isinstance(found[0], str) else None
+            return self._expired.next(now)
 
     def pending(self, position: Position) -> int:
         """Return how many changes of the log are past `position`, and how many rows of the walk."""
         with self._snapshot():
-            changes = self._head() - position.change_seq
+            changes = self._log.head() - position.change_seq
             if position.walked:
                 return changes
             after = decode_key(position.last_id) if position.last_id is not None else None
@@ -142,11 +142,8 @@ class LogSource:
             found = self._connection.execute(
                 self._queries.oldest_change, (position.change_seq,)
             ).fetchone()
-            stamps = [found[0]] if found else []
-            if self._spec.expires_at is not None and position.expired_to is not None:
-                span = (position.expired_to, now, 0)
-                edge = self._connection.execute(self._queries.expiry_edge, span).fetchone()
-                stamps += [edge[0]] if edge else []
+            expired = self._expired.first(position, now)
+        stamps = [*(found or ()), *([expired] if expired else [])]
         return min(stamps, default=None)
 
     def count(self) -> int:
@@ -175,13 +172,13 @@ class LogSource:
 
     def _changed(self, position: Position, keys: Sequence[Key], now: str) -> set[str]:  # noqa: ARG002
         """Return which of these rows have changed since `position`, as JSON."""
-        if self._head() <= position.change_seq:
+        if self._log.head() <= position.change_seq:
             return set()
         return self._pending().changed(position.change_seq, keys)
 
     def _pending(self) -> Pending:
-        expires = self._spec.expires_at is not None
-        return Pending(self._connection, self._queries, self._row if expires else None)
+        row_at = self._row if self._expired.expires else None
+        return Pending(self._connection, self._queries, row_at)
 
     def gone(self, position: Position, *, head: int, now: str) -> Iterator[list[Key]]:  # noqa: ARG002
         """Yield, in pages, the keys up to `head` whose rows are gone or out of scope."""
@@ -193,7 +190,7 @@ class LogSource:
             return self._read(position, head, now)
 
     def _read(self, position: Position, head: int, now: str) -> Window:
-        latest = self._head()
+        latest = self._log.head()
         if latest < position.change_seq:
             raise IdentityError(
                 f"the change log of {self._path} ends at {latest}, but {position.change_seq} was "
@@ -207,7 +204,7 @@ class LogSource:
         # Rows are judged by the time that is stored with the position, never by a later one: a
         # clock that steps back, but not behind it, must find nothing taken out already.
         position = self._serve_log(position, min(head, latest), position.expired_to or now, window)
-        position = self._serve_expired(position, now, window)
+        position = self._expired.serve(position, now, window)
         position = self._walk(position, position.expired_to or now, window)
         return Window(tuple(window.rows.values()), position, more=window.cut or not position.walked)
 
@@ -219,7 +216,7 @@ class LogSource:
         found by walking again.
         """
         following = replace(position, expired_to=now)
-        if self._has_expired(position, now):
+        if self._expired.has_any(position, now):
             following = replace(following, last_id=None, walked=False)
         return Window((), following, more=True)
 
@@ -242,22 +239,6 @@ class LogSource:
         elif served < head:
             window.cut = True
         return replace(position, change_seq=served)
-
-    def _serve_expired(self, position: Position, now: str, window: Collector) -> Position:
-        """Add the rows that expired since the last check: whole groups of equal times."""
-        if self._spec.expires_at is None or position.expired_to is None:
-            return replace(position, expired_to=now)
-        if window.full:
-            window.cut = window.cut or self._has_expired(position, now)
-            return position if window.cut else replace(position, expired_to=now)
-        span = (position.expired_to, now)
-        edge = self._connection.execute(self._queries.expiry_edge, (*span, window.room)).fetchone()
-        end = edge[0] if edge else now
-        keys = self._connection.execute(self._queries.expired, (position.expired_to, end))
-        for key in keys.fetchall():
-            window.add(Row(key, expired=True))
-        window.cut = window.cut or edge is not None
-        return replace(position, expired_to=end)
 
     def _walk(
         self, position: Position, now: str, window: Collector, until: Key | None = None
@@ -298,24 +279,4 @@ class LogSource:
         return self._joined.complete(row) if same else Row(key)
 
     def _check_log(self) -> None:
-        found = self._connection.execute(
-            "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (self._spec.changes,)
-        ).fetchone()
-        if found is None:
-            raise SchemaError(
-                f"table {self._spec.table} in {self._path} has no change log",
-                hint="Run `syncer attach` to add one; for the table memory_events `syncer init`.",
-            )
-
-    def _head(self) -> int:
-        found = self._connection.execute(
-            "SELECT seq FROM sqlite_sequence WHERE name = ?", (self._spec.changes,)
-        ).fetchone()
-        return int(found[0]) if found else 0
-
-    def _has_expired(self, position: Position, now: str) -> bool:
-        """Say whether a row expires between the last check and now, whichever comes first."""
-        if self._spec.expires_at is None or position.expired_to is None:
-            return False
-        span = (min(position.expired_to, now), max(position.expired_to, now), 0)
-        return self._connection.execute(self._queries.expiry_edge, span).fetchone() is not None
+        self._log.check()

@@ -93,7 +93,7 @@ class StampedSource(AppendSource):
             return (
                 position.walked
                 and unread is None
-                and not (self._has_new(position) or self._has_expired(position, now))
+                and not (self._has_new(position) or self._expired.has_any(position, now))
             )
 
     def pending(self, position: Position) -> int:
@@ -112,7 +112,7 @@ class StampedSource(AppendSource):
         with self._snapshot():
             stamps = [found.instant for found in self._unread(position, _clock(now))]
             oldest = min((stamp for stamp in stamps if stamp is not None), default=None)
-            expired = self._first_expired(position, now)
+            expired = self._expired.first(position, now)
         known = [] if oldest is None else [text_of(oldest)]
         return min([*known, *([expired] if expired else [])], default=None)
 

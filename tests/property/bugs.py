@@ -184,7 +184,7 @@ LOG_READING = (
     Bug(
         "a clock that stepped back does not begin the walk anew",
         LogSource._step_back,
-        (("if self._has_expired(position, now):", "if False:"),),
+        (("if self._expired.has_any(position, now):", "if False:"),),
         is_rare=True,
     ),
     Bug(
