@@ -34,9 +34,17 @@ THEIRS: foreigners.Payloads = {
     1: {"document": "theirs with the id of a row", "metadata": None},
     2: {"document": "theirs with another row's"},
 }
-EXPORTING = [
-    (one, True) for one in ("verified", "before it goes", "it is gone, and the alias is not there")
+GONE = "it is gone, and the alias is not there"
+KILLS = [
+    *((moment, False) for moment in MOMENTS),
+    *((moment, True) for moment in ("verified", "before it goes", GONE)),
 ]
+"""Moments, and whether what is there is exported."""
+LONG = {
+    *((moment, False) for moment in ("noted", "made", "rows are about to be made", "verified")),
+    *((moment, True) for moment in ("verified", "before it goes")),
+}
+"""Some of those at which nothing of theirs is gone yet."""
 TEXTS = sorted(["one", "two", *(str(each["document"]) for each in THEIRS.values())])
 
 
@@ -274,7 +282,10 @@ def saved(folder: Path, file: Path | None) -> set[str]:
 
 
 @pytest.mark.rule("RB-01")
-@pytest.mark.parametrize(("moment", "export"), [*[(one, False) for one in MOMENTS], *EXPORTING])
+@pytest.mark.parametrize(
+    ("moment", "export"),
+    [pytest.param(*each, marks=[pytest.mark.long] if each in LONG else []) for each in KILLS],
+)
 def test_killed_at_any_moment_nothing_is_lost_and_the_next_run_finishes(
     base: Path, tmp_path: Path, moment: str, export: bool
 ) -> None:

@@ -79,7 +79,9 @@ def all_follows(folder: Path, url: str, alias: str, **options: object) -> None:
 
 
 @pytest.mark.rule("SC-05")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)]
+)
 def test_it_ends_while_it_waits_after_a_failure(
     tmp_path: Path, server: Program, number: signal.Signals
 ) -> None:

@@ -34,9 +34,10 @@ ROWS = 120
 ALL_ALONG = range(1, 41)  # rows that nobody touches
 SAMPLE = 24  # rows whose texts are embedded again
 PACKAGED = ""
+OTHER_DIMENSION, SAME_DIMENSION = "of another dimension", "of the same dimension"
 MODELS = {
-    "of another dimension": 'provider = "hash"\ndimension = 64\n',
-    "of the same dimension": 'passage_prefix = "passage: "\nquery_prefix = "query: "\n',
+    OTHER_DIMENSION: 'provider = "hash"\ndimension = 64\n',
+    SAME_DIMENSION: 'passage_prefix = "passage: "\nquery_prefix = "query: "\n',
 }
 SECONDS = 120  # for a process on a busy machine
 
@@ -158,7 +159,9 @@ class Beside:
 
 @pytest.mark.rule("RB-04")
 @pytest.mark.rule("RB-05")
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    "model", [OTHER_DIMENSION, pytest.param(SAME_DIMENSION, marks=pytest.mark.long)]
+)
 def test_while_a_model_is_replaced_readers_miss_nothing_and_writers_lose_nothing(
     base: Path, server: Program, model: str
 ) -> None:
@@ -193,7 +196,9 @@ def go_back(base: Path, server: Program, before: str) -> None:
     assert run("gc", "--keep", "0", cwd=base).code == 0
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    "model", [SAME_DIMENSION, pytest.param(OTHER_DIMENSION, marks=pytest.mark.long)]
+)
 def test_answers_come_by_the_old_model_until_the_swap_and_edits_are_embedded_by_each_one_s_own(
     base: Path, server: Program, model: str
 ) -> None:
