@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import commands
+import dying
 import foreigners
 import memory
 import on_the_wire
@@ -28,7 +24,6 @@ from syncer.model import SYNC_KEY
 from syncer.settings import Settings
 from syncer.target import Catalog, Plain
 
-HERE = Path(__file__).parent
 THEIRS: foreigners.Payloads = {
     UUID: {"document": "theirs by uuid", "metadata": {"agent": "m", "k": 1}},
     1: {"document": "theirs with the id of a row", "metadata": None},
@@ -258,17 +253,6 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def child(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(HERE / "adopt_child.py"), str(folder), *words],
-        env={**os.environ, "PYTHONPATH": str(HERE.parent)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-
-
 def saved(folder: Path, file: Path | None) -> set[str]:
     """Return the texts that are somewhere: in the table, the file, or the plain collection."""
     found = set(foreigners.texts(folder / "memory.db"))
@@ -290,10 +274,8 @@ def test_killed_at_any_moment_nothing_is_lost_and_the_next_run_finishes(
     base: Path, tmp_path: Path, moment: str, export: bool
 ) -> None:
     folder = tmp_path / "memory"
-    shutil.copytree(base, folder)
     file = folder / "theirs.jsonl" if export else None
-    killed = child(folder, moment, *([str(file)] if file else []))
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    dying.left_behind("adopt_child.py", base, folder, moment, *([str(file)] if file else []))
     assert saved(folder, file) == set(TEXTS)
 
     settings = memory.settings_for(folder)

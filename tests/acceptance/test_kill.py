@@ -6,21 +6,17 @@ more than before, fewer than before, none any more.
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
+import dying
 import memory
 import pytest
 
-HERE = Path(__file__).parent
-CHILD = HERE / "kill_child.py"
+CHILD = "kill_child.py"
 
 MOMENTS = (
     "before-token",
@@ -108,17 +104,7 @@ def killed(
 ) -> Iterator[Path]:
     """A copy of the memory, left behind by a process that died at the moment."""
     folder = tmp_path_factory.mktemp(request.param) / "memory"
-    shutil.copytree(base, folder)
-    environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
-    child = subprocess.run(
-        [sys.executable, str(CHILD), str(folder), request.param],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert child.returncode == -signal.SIGKILL, child.stderr
+    dying.left_behind(CHILD, base, folder, request.param)
     yield folder
     shutil.rmtree(folder)
 
@@ -160,9 +146,7 @@ def undisturbed(folder: Path, fresh: Path) -> memory.Points:
 def test_the_child_that_is_not_killed_ends_by_itself(base: Path, tmp_path: Path) -> None:
     folder = tmp_path / "memory"
     shutil.copytree(base, folder)
-    environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
-    subprocess.run(
-        [sys.executable, str(CHILD), str(folder), "never"], env=environment, check=True, timeout=60
-    )
+    ended = dying.child(CHILD, folder, "never")
+    assert ended.returncode == 0, ended.stderr
     settings = memory.settings_for(folder)
     assert memory.points_in(settings) == undisturbed(folder, tmp_path / "undisturbed")

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import comparing
+import dying
 import memory
 import pytest
 from comparing import DRIFT, same
 
 from syncer.result import Drift
 
-HERE = Path(__file__).parent
 MOMENTS = (
     "before-write",
     "opened",
@@ -46,16 +42,7 @@ def killed(
 ) -> Iterator[Path]:
     """A copy of it, left behind by a repair that died at the moment."""
     folder = tmp_path / "memory"
-    shutil.copytree(base[0], folder)
-    child = subprocess.run(
-        [sys.executable, str(HERE / "kill_child.py"), str(folder), request.param, "repair"],
-        env={**os.environ, "PYTHONPATH": str(HERE.parent)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert child.returncode == -signal.SIGKILL, child.stderr
+    dying.left_behind("kill_child.py", base[0], folder, request.param, "repair")
     yield folder
     shutil.rmtree(folder)
 

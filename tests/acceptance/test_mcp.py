@@ -123,9 +123,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     return environment
 
 
-def make(server: Environment, folder: Path) -> Memory:
+def variables_in(folder: Path) -> dict[str, str]:
+    """Return what syncer and the server have to know of a memory in `folder`, but where Qdrant is.
+
+    The packaged model is put there.
+    """
     models = folder / "models"
-    variables = {
+    return {
         "HF_HUB_OFFLINE": "1",
         "XDG_CONFIG_HOME": str(folder),
         "XDG_CACHE_HOME": str(folder / "cache"),
@@ -134,10 +138,13 @@ def make(server: Environment, folder: Path) -> Memory:
         "FASTEMBED_CACHE_PATH": str(folder / "cache"),
         "MODEL_FOLDER": str(offline.assemble(models)),
         "EMBEDDING_MODEL": offline.MODEL,
-        "QDRANT_LOCAL_PATH": str(folder / "qdrant"),
-        "QDRANT_READ_ONLY": "true",
         "COLLECTION_NAME": "memory",
     }
+
+
+def make(server: Environment, folder: Path) -> Memory:
+    embedded = {"QDRANT_LOCAL_PATH": str(folder / "qdrant"), "QDRANT_READ_ONLY": "true"}
+    variables = {**variables_in(folder), **embedded}
     make_memory(folder, list(ROWS.values()))
     memory = Memory(folder, server, variables)
     memory.sync()

@@ -7,13 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from acceptance.test_mcp import QUESTIONS, ROWS, TESTS, entries
+from acceptance.test_mcp import QUESTIONS, ROWS, TESTS, entries, variables_in
 from acceptance.test_mcp import server as server  # noqa: PLC0414 - a fixture
 from fresh_environment import Environment, run
 from memory import make_memory
 from qdrant_http import Options, running
-
-from syncer.embed import offline
 
 pytestmark = [
     pytest.mark.timeout(600),  # seconds; the first run installs the MCP server
@@ -30,18 +28,10 @@ def test_qdrant_find_answers_over_http_with_the_right_rows_first(
     make_memory(tmp_path, list(ROWS.values()))
     with running(Options(folder=tmp_path / "storage")) as qdrant:
         variables = {
-            "HF_HUB_OFFLINE": "1",
-            "XDG_CONFIG_HOME": str(tmp_path),
-            "XDG_CACHE_HOME": str(tmp_path / "cache"),
-            "SYNCER_SOURCE__DATABASE": str(tmp_path / "memory.db"),
-            "SYNCER_EMBED__CACHE_DIR": str(tmp_path / "models"),
+            **variables_in(tmp_path),
             "SYNCER_TARGET__URL": qdrant.url,
-            "FASTEMBED_CACHE_PATH": str(tmp_path / "cache"),
-            "MODEL_FOLDER": str(offline.assemble(tmp_path / "models")),
-            "EMBEDDING_MODEL": offline.MODEL,
             "QDRANT_URL": qdrant.url,
             "QDRANT_READ_ONLY": "true",
-            "COLLECTION_NAME": "memory",
         }
         run(sys.executable, "-m", "syncer", "once", cwd=tmp_path, variables=variables)
         client, wrapper = TESTS / "mcp_client.py", TESTS / "mcp_server_wrapper.py"

@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
 import sqlite3
-import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
 
 import commands
+import dying
 import foreigners
 import memories
 import memory
 import pytest
 from acceptance.recover_child import MOMENTS
-from acceptance.test_mcp import TESTS
+from acceptance.test_mcp import TESTS, variables_in
 from acceptance.test_mcp import server as server  # noqa: PLC0414 - a fixture
 from foreigners import UUID
 from fresh_environment import Environment, attempt, run
 
 from syncer.cli.recover import Wish, recover
-from syncer.embed import offline
 from syncer.errors import ExitCode
 
-HERE = Path(__file__).parent
+CHILD = "recover_child.py"
 LONG = {"nothing done", "token pending", "before own points", "state knows", "last token left"}
 
 
@@ -66,17 +63,6 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def child(folder: Path, moment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(HERE / "recover_child.py"), str(folder), moment],
-        env={**os.environ, "PYTHONPATH": str(HERE.parent)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-
-
 def texts_in(folder: Path) -> tuple[list[str], list[str]]:
     """Return the texts in the table and in the collection, the one without any left out."""
     found = memory.points_in(memory.settings_for(folder)).values()
@@ -95,9 +81,7 @@ def test_killed_at_any_moment_nothing_is_lost_and_nothing_comes_home_twice(
     base: Path, tmp_path: Path, moment: str
 ) -> None:
     folder = tmp_path / "memory"
-    shutil.copytree(base, folder)
-    killed = child(folder, moment)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    dying.left_behind(CHILD, base, folder, moment)
     assert all_texts(folder) == set(TEXTS)
 
     settings = memory.settings_for(folder)
@@ -115,7 +99,7 @@ def test_killed_at_any_moment_nothing_is_lost_and_nothing_comes_home_twice(
 def test_the_child_that_is_not_killed_ends_by_itself(base: Path, tmp_path: Path) -> None:
     folder = tmp_path / "memory"
     shutil.copytree(base, folder)
-    assert child(folder, "never").returncode == ExitCode.QUARANTINED
+    assert dying.child(CHILD, folder, "never").returncode == ExitCode.QUARANTINED
     assert texts_in(folder) == (sorted(TEXTS), sorted(TEXTS))
 
 
@@ -141,19 +125,7 @@ MINE = {
 @pytest.fixture
 def stored(server: Environment, tmp_path: Path) -> tuple[Path, dict[str, str]]:
     """A memory into whose collection mcp-server-qdrant has stored three memories of its own."""
-    models = tmp_path / "models"
-    variables = {
-        "HF_HUB_OFFLINE": "1",
-        "XDG_CONFIG_HOME": str(tmp_path),
-        "XDG_CACHE_HOME": str(tmp_path / "cache"),
-        "SYNCER_SOURCE__DATABASE": str(tmp_path / "memory.db"),
-        "SYNCER_EMBED__CACHE_DIR": str(models),
-        "FASTEMBED_CACHE_PATH": str(tmp_path / "cache"),
-        "MODEL_FOLDER": str(offline.assemble(models)),
-        "EMBEDDING_MODEL": offline.MODEL,
-        "QDRANT_LOCAL_PATH": str(tmp_path / "qdrant"),
-        "COLLECTION_NAME": "memory",
-    }
+    variables = {**variables_in(tmp_path), "QDRANT_LOCAL_PATH": str(tmp_path / "qdrant")}
     memory.make_memory(tmp_path, ["The lift is out of order until Monday."])
     syncer("once", folder=tmp_path, variables=variables)
     store, wrapper = TESTS / "mcp_store.py", TESTS / "mcp_server_wrapper.py"
