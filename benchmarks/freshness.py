@@ -28,6 +28,7 @@ from statistics import median
 import httpx
 import tables
 from qdrant_client import QdrantClient
+from servers import server
 
 from syncer.cli import opening
 from syncer.embed import EmbedSpec, build
@@ -41,7 +42,6 @@ _STARTING = 120.0  # seconds for the daemon to be ready
 _POLL = 0.002  # seconds between two looks at whether a row is there
 _GIVE_UP = 10.0  # seconds until a row counts as lost
 _COUNTED = {"kind": "slow", "seconds": 0, "times": None}  # a fault that does nothing is noted
-_TESTS = Path(__file__).resolve().parent.parent / "tests"
 _INSERT = "INSERT INTO memory_events (agent, scope, source, content) VALUES ('a', 's', 'x', ?)"
 _SERVER = '[target]\nurl = "{url}"\ncheck_interval = 86400\n'
 _REST = """
@@ -62,19 +62,6 @@ class Idle:
     rows: int
     cpu: float
     requests: int
-
-
-@contextmanager
-def server() -> Iterator[str]:
-    """Yield the address of a Qdrant server; the tests' own, in its own process, if none is set."""
-    if url := os.environ.get("QDRANT_URL"):
-        yield url
-        return
-    sys.path.insert(0, str(_TESTS))
-    from qdrant_http import started  # noqa: PLC0415 - only where it is needed
-
-    with tempfile.TemporaryDirectory() as folder, started(Path(folder) / "qdrant") as program:
-        yield program.url
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from statistics import median
 
 import corpus
 from qdrant_client import QdrantClient
-from wire import server
+from servers import server
 
 from syncer import migrate
 from syncer.cli import opening

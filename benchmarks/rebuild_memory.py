@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tables
-from wire import server
+from servers import server
 
 from syncer.settings import Settings
 from syncer.state import StateStore

@@ -22,8 +22,8 @@ from contextlib import closing
 from pathlib import Path
 from statistics import median
 
+import servers
 import tables
-import wire
 from qdrant_client import QdrantClient
 
 from syncer.cli import compose, opening, specs
@@ -151,7 +151,7 @@ def main() -> int:
         folder, url = options.fill
         fill(_settings(Path(folder) / "syncer.toml", url))
         return 0
-    with tempfile.TemporaryDirectory() as name, wire.server() as url:
+    with tempfile.TemporaryDirectory() as name, servers.server() as url:
         folder = Path(name)
         tables.make_folder(folder, options.rows, _SIZE)
         # In a process of its own, whose memory is not counted.

@@ -16,13 +16,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
 import tables
 from qdrant_client import QdrantClient, models
+from servers import server
 
 from syncer.cli import opening
 from syncer.cli.log_report import LogReport
@@ -38,7 +39,6 @@ FLOOR = 0.80  # of the bare rate
 ALIAS = "syncer-wire-benchmark"
 _SIZE = 300  # bytes of a row's content
 _PAGE = 1000  # points read at a time
-_TESTS = Path(__file__).resolve().parent.parent / "tests"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +53,6 @@ class Round:
     def share(self) -> float:
         """The sync's rate as a share of the upload's."""
         return self.uploaded / self.synced
-
-
-@contextmanager
-def server() -> Iterator[str]:
-    """Yield the address of a Qdrant server; the tests' own, in its own process, if none is set."""
-    if url := os.environ.get("QDRANT_URL"):
-        yield url
-        return
-    sys.path.insert(0, str(_TESTS))
-    from qdrant_http import started  # noqa: PLC0415 - only where it is needed
-
-    with tempfile.TemporaryDirectory() as folder, started(Path(folder) / "qdrant") as program:
-        yield program.url
 
 
 def once(settings: Settings) -> tuple[int, float]:

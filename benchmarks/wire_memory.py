@@ -22,7 +22,7 @@ from pathlib import Path
 import tables
 from peak_memory import now_resident, peak
 from qdrant_client import QdrantClient
-from wire import server
+from servers import server
 
 from syncer.cli import opening
 from syncer.cli.log_report import LogReport
