@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from uuid import UUID
 
 import memory
-import on_the_wire as wire
 import pytest
-from qdrant_http import Options, running
 
 from syncer import reuse
 from syncer.keys import point_id
@@ -209,21 +206,3 @@ def test_a_row_that_lost_a_chunk_in_the_donor_is_cut_anew(made: Opened) -> None:
     _, split = lent(made, asked=asked)
     assert texts_of(split([LONG])) == [[A, B, C]]
     assert asked == [LONG]
-
-
-def test_what_is_read_ahead_is_what_was_asked_for(tmp_path: Path) -> None:
-    memory.make_memory(tmp_path, [f"memory {number}" for number in range(40)])
-    with (
-        running(Options(folder=tmp_path / "storage")) as server,
-        memory.pipeline_for(wire.settings(tmp_path, server.url)) as (pipeline, connection),
-    ):
-        memory.sync(pipeline)
-        memory.execute(tmp_path / "memory.db", "DELETE FROM memory_events WHERE id = 14")
-        memory.sync(pipeline)
-        generation, names = pipeline.state.position().generation, pipeline.donors[0].vectors
-        lender = StoredPoints(connection, generation, 20_000, "document")  # five points a page
-        for ids in ([1, 2, 3], list(range(4, 16)), [3, 40, 41], [16, 18, 30], [str(UUID(int=1))]):
-            wanted = [one for one in ids if isinstance(one, int) and one != 14 and one <= 40]
-            found = {one.id: one for one in lender.stored(ids, names)}
-            assert sorted(found) == wanted
-            assert all(one.row == str(one.id) and one.vectors for one in found.values())

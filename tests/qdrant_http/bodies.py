@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -27,6 +28,9 @@ SELECTOR: TypeAdapter[models.PointsSelector] = TypeAdapter(models.PointsSelector
 VECTOR_NAME: TypeAdapter[models.VectorNameConfig] = TypeAdapter(models.VectorNameConfig)
 
 
+_MAYBE_CONSTANT = re.compile(rb"[:,\[]\s*-?(?:NaN|Infinity)")  # as a value, or within a text
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """One request: where it goes, what it says, and the store it is about."""
@@ -43,7 +47,7 @@ class Call:
 
     def read(self, form: TypeAdapter[T]) -> T:
         """Return the body in its form; raises RefusedError if it does not have it."""
-        if b"NaN" in self.body or b"Infinity" in self.body:
+        if _MAYBE_CONSTANT.search(self.body):
             _refuse_constants(self.body)
         try:
             return form.validate_json(self.body)
