@@ -102,6 +102,8 @@ class Loop:
         return self._signs() != self._signs_seen
 
     def _do(self, name: str) -> None:
+        # Before the task: what is mended between its failure and a later look would not be seen.
+        signs = self._signs() if name == self._first else None
         failure = self._tasks[name]()
         if failure is None:
             self._failures.pop(name, None)
@@ -112,7 +114,7 @@ class Loop:
         wait = max(failure.wait, growing * random.uniform(0.5, 1.0))  # noqa: S311 - no secret
         self._not_before[name] = self._clock() + wait
         if name == self._first:
-            self._signs_seen, self._signs_at = self._signs(), self._clock() + _LOOK
+            self._signs_seen, self._signs_at = signs, self._clock() + _LOOK
         timer = threading.Timer(wait, self.due, [name])
         timer.daemon = True
         timer.start()

@@ -102,6 +102,19 @@ def test_after_a_failure_neither_a_commit_nor_the_clock_calls_until_the_wait_is_
     assert skipped == ["sync"]
 
 
+def test_what_is_mended_while_a_task_fails_ends_the_wait() -> None:
+    clock, state = Clock(), {"column": "gone"}
+
+    def fail() -> Failure:
+        state["column"] = "back"  # somebody mends it right after the task has looked
+        return Failure(wait=60.0)
+
+    loop = Loop({"sync": fail}, never, Stop(), signs=lambda: state["column"], clock=clock)
+    loop._do("sync")  # noqa: SLF001 - one step at a time, by a clock of the test's
+    clock.now += 2.0
+    assert loop._next() == "sync"  # noqa: SLF001
+
+
 def test_the_wait_grows_and_is_forgotten_after_a_success() -> None:
     stop, clock = Stop(), Clock()
     outcome: list[Failure | None] = [*([Failure()] * 9), None, Failure()]
