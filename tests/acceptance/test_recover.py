@@ -116,7 +116,7 @@ def test_without_a_terminal_nothing_is_deleted_unless_the_command_says_yes(tmp_p
 
 
 MINE = {
-    "Carla moved the weekly review to Thursday at ten.": {"agent": "claude", "scope": "office"},
+    "Carla moved the weekly review to Thursday at ten.": {"agent": "planner", "scope": "office"},
     "The spare key of the archive hangs behind the printer.": None,
     "Dmitri prefers invoices as PDF, never on paper.": {"source": "mail", "customer": 17},
 }
@@ -160,7 +160,7 @@ def test_what_the_official_mcp_server_stored_past_sqlite_comes_home_and_stays(
     assert len(found) == len(by_text) == len(MINE) + 1
     assert by_text.keys() > MINE.keys()
     first, second, third = MINE
-    assert by_text[first][:2] == ["claude", "office"]
+    assert by_text[first][:2] == ["planner", "office"]
     assert by_text[second][2] == "recovered"
     assert by_text[third][2] == "mail"
     assert json.loads(by_text[third][3])["customer"] == 17

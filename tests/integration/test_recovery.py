@@ -25,7 +25,7 @@ from syncer.settings import Settings
 from syncer.target import Connection, ForeignPoints
 
 FOREIGN: foreigners.Payloads = {
-    UUID: {"document": "from a uuid", "metadata": {"agent": "claude", "k": 1}},
+    UUID: {"document": "from a uuid", "metadata": {"agent": "planner", "k": 1}},
     4: {"document": "from the next row's id", "metadata": None},
     5: {"document": "from the one behind"},
 }

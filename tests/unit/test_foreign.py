@@ -48,7 +48,7 @@ def test_a_point_is_syncers_own_only_by_a_key_that_syncer_would_write(
 
 def test_metadata_fill_the_columns_they_fit_and_the_rest_is_kept_as_metadata() -> None:
     said = {
-        "agent": "claude",
+        "agent": "planner",
         "scope": "syncer",
         "source": 5,
         "importance": 0.75,
@@ -58,7 +58,7 @@ def test_metadata_fill_the_columns_they_fit_and_the_rest_is_kept_as_metadata() -
     }
     found = made({"document": "text", "metadata": said}, Form("memory", NOW))
     assert found.columns == {
-        "agent": "claude",
+        "agent": "planner",
         "scope": "syncer",
         "source": "recovered",
         "importance": 0.75,
