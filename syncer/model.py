@@ -249,11 +249,6 @@ class Phase(StrEnum):
     RETURNING = "returning"  # a kept one to which the alias may be on its way back
 
     @property
-    def may_take_over(self) -> bool:
-        """Whether the alias may point at such a one because a swap was interrupted."""
-        return self in {Phase.NEW, Phase.VERIFIED, Phase.RETURNING}
-
-    @property
     def is_green(self) -> bool:
         """Whether it belongs to a rebuild that has not ended."""
         return self in {Phase.BUILDING, Phase.VERIFIED}

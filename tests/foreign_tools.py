@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import json
-import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +19,6 @@ from syncer.settings import load
 TESTS = CHECKOUT / "tests"
 SCRIPTS = TESTS / "tools"
 EXAMPLES = CHECKOUT / "examples"
-PYTHON = f"{sys.base_prefix} {sys.version}"
 LEFT_BEHIND = "sqlite_sequence"  # nobody can drop that table once there was a counter
 
 
@@ -33,28 +28,8 @@ def installed(tool: str, probe: Path) -> Environment:
     It is kept for later runs, one per Python and list. Without a package index the test is
     skipped; `probe` takes what is fetched to find out.
     """
-    requirements = TESTS / f"requirements-{tool}.txt"
-    key = hashlib.sha256(requirements.read_bytes() + PYTHON.encode())
-    folder = CHECKOUT / ".venv-tools"
-    folder.mkdir(exist_ok=True)
-    path = folder / f"{tool}-{key.hexdigest()[:16]}"
-    finished = path / "finished"
-    with alone(folder / f"{tool}.lock"):
-        if finished.exists() and Environment(path).python.exists():
-            return Environment(path)
-        fresh_environment.require_index(probe)
-        environment = fresh_environment.create(path)
-        environment.install("--only-binary=:all:", "--require-hashes", "-r", requirements)
-        finished.touch()
-    return environment
-
-
-@contextmanager
-def alone(lock: Path) -> Iterator[None]:
-    """Keep other test runs out while the block runs."""
-    with lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+    path = CHECKOUT / ".venv-tools" / tool
+    return fresh_environment.kept(path, TESTS / f"requirements-{tool}.txt", probe)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import memory
+import on_the_wire
 from qdrant_client import models
 
 from syncer.keys import PointId
@@ -17,6 +18,14 @@ from syncer.settings import Settings
 UUID = "0d5f9d0e-4b0b-4f4e-9a53-6a3c1b1f2e11"
 
 Payloads = Mapping[PointId, Mapping[str, Any]]
+
+
+def settings_on(kind: str, folder: Path, url: str) -> Settings:
+    """Return settings for the memory in `folder`: in local mode, or on a server that is shared."""
+    options = {"sparse.enabled": False, "target.collection": f"m{abs(hash(folder))}"}
+    if kind == "local":
+        return memory.settings_for(folder, **options)
+    return on_the_wire.settings(folder, url, **options)
 
 
 def put(settings: Settings, payloads: Payloads, collection: str = "memory") -> None:

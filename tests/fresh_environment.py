@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import os
 import subprocess
 import sys
@@ -37,10 +39,33 @@ class Environment:
         run(self.python, *pip, *arguments, cwd=self.path)
 
 
-def create(path: Path) -> Environment:
+def create(path: Path, python: str | Path = sys.executable) -> Environment:
     """Return a new environment in `path` that holds pip and nothing else."""
-    run(sys.executable, "-m", "venv", "--clear", path, cwd=path.parent)
+    run(python, "-m", "venv", "--clear", path, cwd=path.parent)
     return Environment(path)
+
+
+def kept(path: Path, requirements: Path, probe: Path, python: str | Path = "") -> Environment:
+    """Return an environment that holds what `requirements` name, made if need be.
+
+    It is kept for later runs, one per Python and list, beside `path` with a hash at its end; other
+    test runs wait. Without a package index the test is skipped; `probe` takes what is fetched to
+    find out.
+    """
+    said = f"{python or sys.base_prefix} {sys.version}"
+    key = hashlib.sha256(requirements.read_bytes() + said.encode()).hexdigest()[:16]
+    path.parent.mkdir(exist_ok=True)
+    place = path.with_name(f"{path.name}-{key}")
+    finished = place / "finished"
+    with path.with_name(f"{path.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if finished.exists() and Environment(place).python.exists():
+            return Environment(place)
+        require_index(probe)
+        environment = create(place, python or sys.executable)
+        environment.install("--only-binary=:all:", "--require-hashes", "-r", requirements)
+        finished.touch()
+    return environment
 
 
 def require_index(folder: Path) -> None:

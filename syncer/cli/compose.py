@@ -6,10 +6,11 @@ import gc
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from syncer import lock
-from syncer.cli import specs
+from syncer.cli import opening, specs
 from syncer.cli.opening import Sides
 from syncer.errors import SourceBusyError, SyncerError
 from syncer.settings import Settings, digest
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from syncer.embed.encoder import Encoder
     from syncer.generations import Wanted
     from syncer.guard import Limit
-    from syncer.model import Description, Recipe
+    from syncer.keys import Key
+    from syncer.model import Description, Recipe, Row
     from syncer.plan import Layout
     from syncer.ports import Donor, Embedder, Pipeline, Target
     from syncer.retry import Retry
@@ -83,16 +85,23 @@ def wanted(sides: Sides, embedder: Encoder) -> Wanted:
     )
 
 
+def whole_table(sides: Sides) -> Iterator[tuple[Row, ...]]:
+    """Yield the rows of the whole table in key order, in windows."""
+    after: Key | None = None
+    while True:
+        read = partial(sides.source.walk, after, utc_now())
+        window, after = opening.patiently(sides.settings, read)
+        yield window
+        if after is None:
+            return
+
+
 def texts(sides: Sides, layout: Layout) -> Iterator[str]:
     """Yield the texts of rows from the beginning of the table, as they will be embedded."""
-    from syncer.model import Position
     from syncer.plan import text_of
 
-    position, more = Position(sides.alias, change_seq=sides.source.head()), True
-    while more:
-        window = sides.source.read(position, head=position.change_seq, now=utc_now())
-        yield from (text for row in window.rows if (text := text_of(row, layout)))
-        position, more = window.next, window.more
+    for window in whole_table(sides):
+        yield from (text for row in window if (text := text_of(row, layout)))
 
 
 def layout(sides: Sides, recipe: Recipe) -> Layout:

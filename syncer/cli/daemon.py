@@ -106,7 +106,7 @@ class _Daemon:
                 VERIFY: self._task(tasks.verify),
                 PRUNE: self._task(tasks.prune),
             },
-            tasks.watcher,
+            tasks.is_woken,
             stop,
             signs=tasks.signs,
             skipped=lambda _: self._metrics.skipped("busy"),

@@ -33,13 +33,8 @@ def once(
 
 
 def _once(sides: Sides, report: Report, how: How) -> ExitCode:
-    for warning in sides.source.warnings():
+    for warning in sides.warnings():
         report.warn(warning)
-    if sides.mended:
-        report.warn(
-            f"the change log was not whole; put back: {', '.join(sides.mended)}. Both stores are "
-            "compared row by row, since changes may have gone unseen"
-        )
     known = opening.patiently(sides.settings, lambda: sides.store.serving(sides.alias))
     if known is None or how.start_over or not is_idle(sides, known):
         return run(sides, report, how, everything)

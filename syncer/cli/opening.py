@@ -40,6 +40,16 @@ class Sides:
         """The digest of what decides which rows and texts there are."""
         return mapping_digest(self.settings, self.source.metadata)
 
+    def warnings(self) -> list[str]:
+        """Return what is risky about the table, and what of its log was put back, in words."""
+        found = self.source.warnings()
+        if self.mended:
+            found.append(
+                f"the change log was not whole; put back: {', '.join(self.mended)}. Both stores "
+                "are compared row by row, since changes may have gone unseen"
+            )
+        return found
+
     def lock_path(self, name: str) -> Path:
         """Return the lock file of a generation, or of the alias while there is none."""
         return lock_path(self.settings, name)

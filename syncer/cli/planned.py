@@ -12,7 +12,6 @@ from syncer.cli import compose, opening, specs
 from syncer.cli.lenders import donors
 from syncer.cli.opening import Sides
 from syncer.settings import Settings
-from syncer.state import utc_now
 
 if TYPE_CHECKING:
     from syncer.embed.encoder import Encoder
@@ -111,7 +110,7 @@ def _counted(
     layout = compose.layout(sides, embedder.recipe)
     lenders = [donor for donor in lenders if layout.vector in donor.vectors]
     with _progress(sides) as progress:
-        for window in _windows(pipeline, sides):
+        for window in compose.whole_table(sides):
             planned = _embedded(window, replace(pipeline, layout=layout, chunker=embedder.split))
             there = {text for donor in lenders for text in _texts(pipeline, donor, planned)}
             new = [one for row in planned for one in row.chunks if one.text_hash not in there]
@@ -122,18 +121,6 @@ def _counted(
             progress(len(window))
     rate = _rate(embedder, sample)
     return Planned(sides.alias, None, (), rows, embed, reuse, len(sample), rate)
-
-
-def _windows(pipeline: Pipeline, sides: Sides) -> Iterator[Sequence[Row]]:
-    """Yield the rows of the whole table, in windows."""
-    from syncer.model import Position
-
-    position, more = Position(sides.alias, change_seq=sides.source.head()), True
-    while more:
-        head = position.change_seq
-        window = pipeline.retry(sides.source.read, position, head=head, now=utc_now())
-        yield window.rows
-        position, more = window.next, window.more
 
 
 def _embedded(rows: Sequence[Row], pipeline: Pipeline) -> tuple[RowPlan, ...]:

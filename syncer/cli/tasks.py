@@ -48,9 +48,12 @@ class Tasks:
         self._kept = Kept(settings)
         self.watcher = Watcher(settings)
         self._warned: set[str] = set()
-        self._inode: int | None = (
-            None  # of the database, when it was last known to be the right one
-        )
+        self._inode: int | None = None
+        """Of the database, when it was last known to be the right one."""
+
+    def is_woken(self) -> bool:
+        """Say whether somebody has committed a change, or a row has expired; if it is asked for."""
+        return self.settings.daemon.wake and self.watcher()
 
     def close(self) -> None:
         """Close everything that is kept open."""
@@ -136,16 +139,11 @@ class Tasks:
         return _stamp(self._config), _inode(source), known
 
     def _warn(self, sides: Sides) -> None:
-        """Say once in a daemon's life what is risky about the table."""
-        for warning in sides.source.warnings():
-            if warning not in self._warned:
+        """Say what is risky: once in a daemon's life, but each time that a log was not whole."""
+        for warning in sides.warnings():
+            if sides.mended or warning not in self._warned:
                 self._warned.add(warning)
                 self._report.warn(warning)
-        if sides.mended:
-            self._report.warn(
-                f"the change log was not whole; put back: {', '.join(sides.mended)}. Both stores "
-                "are compared row by row, since changes may have gone unseen"
-            )
 
 
 def _stamp(file: Path | None) -> tuple[int, int, int] | None:

@@ -71,7 +71,9 @@ class Catalog:
         """
         self.make(generation, description, indexes)
         with self._connection.translated(f"creating {generation}"):
-            self._client.update_collection_aliases(self._pointing(alias, generation))
+            aliases = self._client.get_aliases().aliases
+            found = next((e.collection_name for e in aliases if e.alias_name == alias), None)
+            self._client.update_collection_aliases(pointing(alias, found, generation))
 
     def make(self, generation: str, description: Description, indexes: Sequence[str]) -> None:
         """Create the generation, which nobody reads yet. May be repeated after a kill."""
@@ -108,20 +110,6 @@ class Catalog:
                 self._client.create_payload_index(
                     generation, name, models.PayloadSchemaType.KEYWORD, wait=True
                 )
-
-    def _pointing(self, alias: str, generation: str) -> list[models.AliasOperations]:
-        """Return the operations that let `alias` point at `generation`, for one request."""
-        operations: list[models.AliasOperations] = [
-            models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=alias))
-            for entry in self._client.get_aliases().aliases
-            if entry.alias_name == alias
-        ]
-        operations.append(
-            models.CreateAliasOperation(
-                create_alias=models.CreateAlias(collection_name=generation, alias_name=alias)
-            )
-        )
-        return operations
 
     def describe(self, generation: str) -> Description:
         """Return what the generation says of itself, its vectors checked against it.
@@ -197,6 +185,15 @@ class Catalog:
             self._client.update_collection(
                 generation, metadata={DESCRIPTION: _to_metadata(description)}
             )
+
+
+def pointing(alias: str, found: str | None, generation: str) -> list[models.AliasOperations]:
+    """Return what lets `alias` point at `generation` instead of `found`, for one request."""
+    gone = models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=alias))
+    made = models.CreateAliasOperation(
+        create_alias=models.CreateAlias(collection_name=generation, alias_name=alias)
+    )
+    return [made] if found is None else [gone, made]
 
 
 def _sparse_config(recipe: Recipe) -> dict[str, models.SparseVectorParams] | None:

@@ -15,6 +15,7 @@ from syncer.keys import PointId
 from syncer.model import SYNC_KEY, Vector
 from syncer.records import Record, RecordPage
 from syncer.target.connection import Connection
+from syncer.target.rest import ask
 
 
 class _Page(BaseModel):
@@ -115,7 +116,7 @@ class Records:
         asked = models.ScrollRequest(
             filter=which, limit=limit, offset=offset, with_payload=[SYNC_KEY], with_vector=False
         )
-        if self._connection.local or self._connection.spec.grpc:
+        if not self._connection.spec.rest:
             records, following = self._connection.client.scroll(
                 self._generation,
                 scroll_filter=which,
@@ -125,15 +126,7 @@ class Records:
                 with_vectors=False,
             )
             return [(one.id, one.payload) for one in records], following  # type: ignore[misc,return-value]
-        # Without the client's models, which would take as long as the server does.
-        answer = self._connection.client.http.client.request(
-            type_=_Answer,
-            method="POST",
-            url="/collections/{collection_name}/points/scroll",
-            path_params={"collection_name": self._generation},
-            headers={"Content-Type": "application/json"},
-            content=asked.model_dump_json(exclude_none=True, by_alias=True),
-        )
+        answer = ask(self._connection, self._generation, "/points/scroll", asked, _Answer)
         points = [(one["id"], one.get("payload")) for one in answer.result.points]
         return points, answer.result.next_page_offset
 

@@ -6,7 +6,7 @@ from qdrant_client import models
 
 from syncer.errors import IdentityError, RefusedError, SyncerError
 from syncer.model import SYNC_KEY
-from syncer.target.collection import Catalog, is_generation_of
+from syncer.target.collection import Catalog, is_generation_of, pointing
 from syncer.target.connection import Connection
 
 
@@ -29,9 +29,7 @@ class Succession:
         if found != expected:
             raise _moved(alias, expected, found)
         with self._connection.translated(f"moving the alias {alias}"):
-            self._client.update_collection_aliases(
-                [*_taking_away(alias, found), _pointing(alias, generation)]
-            )
+            self._client.update_collection_aliases(pointing(alias, found, generation))
         if (found := self._catalog.resolve(alias)) != generation:
             raise _moved(alias, generation, found)
 
@@ -78,18 +76,6 @@ class Succession:
             return self._catalog.describe(name).source_id
         except RefusedError:  # somebody else's, or gone meanwhile
             return None
-
-
-def _taking_away(alias: str, found: str | None) -> list[models.AliasOperations]:
-    if found is None:
-        return []
-    return [models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=alias))]
-
-
-def _pointing(alias: str, generation: str) -> models.AliasOperations:
-    return models.CreateAliasOperation(
-        create_alias=models.CreateAlias(collection_name=generation, alias_name=alias)
-    )
 
 
 def _moved(alias: str, expected: str | None, found: str | None) -> SyncerError:

@@ -12,6 +12,7 @@ from qdrant_client import models
 from syncer.keys import PointId
 from syncer.model import SYNC_KEY, SparseVector, StoredVectors, Vector
 from syncer.target.connection import Connection
+from syncer.target.rest import ask
 
 _NUMBERS = 100_000  # of the vectors in one answer: some 2 MB of JSON
 
@@ -54,10 +55,9 @@ class StoredPoints:
         return found
 
     def _read(self, ids: list[PointId], names: Sequence[str]) -> list[StoredVectors]:
-        """Ask for some points; over REST without the client's models, which take twice as long."""
-        client, vectors = self._connection.client, list(names) or False
+        vectors = list(names) or False
         if not self._connection.spec.rest:
-            records = client.retrieve(
+            records = self._connection.client.retrieve(
                 self._generation, ids=ids, with_payload=[SYNC_KEY], with_vectors=vectors
             )
             return [_stored(one.id, one.payload, one.vector) for one in records]
@@ -66,14 +66,7 @@ class StoredPoints:
             with_payload=[SYNC_KEY],
             with_vector=vectors,
         )
-        answer = client.http.client.request(
-            type_=_Retrieved,
-            method="POST",
-            url="/collections/{collection_name}/points",
-            path_params={"collection_name": self._generation},
-            headers={"Content-Type": "application/json"},
-            content=asked.model_dump_json(exclude_none=True, by_alias=True),
-        )
+        answer = ask(self._connection, self._generation, "/points", asked, _Retrieved)
         return [_stored(one["id"], one.get("payload"), one.get("vector")) for one in answer.result]
 
     def _cut(self, ids: Sequence[PointId]) -> Iterator[list[PointId]]:

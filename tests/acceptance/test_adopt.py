@@ -54,12 +54,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def settings(request: pytest.FixtureRequest, tmp_path: Path, server: Server) -> Settings:
     """A memory of two rows that was never synced, and a collection of somebody's in its way."""
     memory.make_memory(tmp_path, ["one", "two"])
-    options = {"sparse.enabled": False, "target.collection": f"m{abs(hash(tmp_path))}"}
-    found = (
-        memory.settings_for(tmp_path, **options)
-        if request.param == "local"
-        else on_the_wire.settings(tmp_path, server.url, **options)
-    )
+    found = foreigners.settings_on(request.param, tmp_path, server.url)
     foreigners.make_plain(found, THEIRS, found.target.collection)
     return found
 

