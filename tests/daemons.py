@@ -127,6 +127,26 @@ class Daemon:
                 return float(line.rpartition(" ")[2])
         return 0.0
 
+    def pause(self, is_free: Callable[[], bool]) -> None:
+        """Stop it (SIGSTOP) at a moment at which it keeps nobody else from writing."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            self.process.send_signal(signal.SIGSTOP)
+            self.until(self._is_paused, "it is stopped")
+            if is_free():
+                return
+            self.resume()
+            assert time.monotonic() < deadline, "it keeps others from writing all the time"
+            time.sleep(0.01)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self.process.send_signal(signal.SIGCONT)
+
+    def _is_paused(self) -> bool:
+        said = Path(f"/proc/{self.process.pid}/stat").read_text()
+        return said.rpartition(")")[2].split()[0] == "T"
+
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send a signal, and return the exit code."""
         self.process.send_signal(number)
