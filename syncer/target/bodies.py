@@ -1,40 +1,46 @@
-"""What a write carries over REST, made from points without the client's checks on the way."""
+"""What points are on the wire: JSON that is made once, measured, and sent as it is."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Mapping, Sequence
 
-from pydantic import BaseModel
-from qdrant_client import models
+import numpy as np
+import orjson
 
+from syncer.keys import PointId, canonical_json
 from syncer.model import Point, SparseVector, Vector
-from syncer.target.batches import numbers
+
+Written = Mapping[PointId, bytes]
+"""Points as JSON, by id."""
 
 
-class _Points(BaseModel):
-    """A ``PointsList`` whose points are plain values."""
+def written(points: Sequence[Point]) -> Written:
+    """Return points as the JSON that an upsert carries; raises ValueError if one is no JSON.
 
-    points: list[object]
-
-
-def upsert(points: Sequence[Point]) -> models.PointsList:
-    """Return the body of an upsert, the same to the byte as the client's own.
-
-    The client validates each vector, looks for texts to embed in each point, and tries each form
-    that a point may have when it writes the JSON. What comes from here has been checked, so none
-    of it is done again: that halves what a point costs before it is sent.
+    Numbers have the digits that a float32 needs and no more: Qdrant keeps no others, and most of
+    a point is numbers.
     """
-    body = _Points.model_construct(points=[_plain(point) for point in points])
-    return cast("models.PointsList", body)  # of which no more is asked than its JSON
+    return {point.id: _json(point) for point in points}
 
 
-def _plain(point: Point) -> dict[str, object]:
-    vectors = {name: _as_plain(vector) for name, vector in point.vectors.items()}
-    return {"id": point.id, "vector": vectors, "payload": point.payload}
+def upsert(ids: Sequence[PointId], found: Written) -> bytes:
+    """Return the body of an upsert of the points with these ids.
+
+    The client would validate each number, look for texts to embed in each point, and try each
+    form that a point may have. What comes from here has been checked, so none of it is done again.
+    """
+    return b'{"points":[%b]}' % b",".join(found[one] for one in ids)
 
 
-def _as_plain(vector: Vector | SparseVector) -> object:
+def _json(point: Point) -> bytes:
+    # The payload's own JSON, since orjson writes null for NaN and takes no integer above 64 bits.
+    payload = orjson.Fragment(canonical_json(point.payload).encode())
+    vectors = {name: _plain(vector) for name, vector in point.vectors.items()}
+    whole = {"id": point.id, "vector": vectors, "payload": payload}
+    return orjson.dumps(whole, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def _plain(vector: Vector | SparseVector) -> object:
     if isinstance(vector, SparseVector):
-        return {"indices": vector.indices, "values": vector.values}
-    return numbers(vector)
+        return {"indices": list(vector.indices), "values": np.asarray(vector.values, np.float32)}
+    return np.asarray(vector, np.float32)

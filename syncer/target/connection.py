@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
+import httpx
 from qdrant_client import QdrantClient
 
 from syncer import lock
@@ -28,6 +29,9 @@ from syncer.target.faults import CLIENT_ERRORS, FOLDER_ERRORS, reason, translate
 
 OLDEST_SERVER = (1, 16)  # the first whose collections carry metadata
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+# The client opens a new connection for each request to a server on this machine, unless told not
+# to. One that the server has closed meanwhile is what ``transport.Careful`` is for.
+_LIMITS = httpx.Limits(max_keepalive_connections=1, max_connections=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +175,7 @@ def _connect_server(spec: TargetSpec) -> Connection:
             prefer_grpc=spec.grpc,
             grpc_port=spec.grpc_port,
             timeout=math.ceil(spec.timeout),
+            limits=_LIMITS,
             check_compatibility=False,
             verify=verify,
         )

@@ -12,8 +12,9 @@ from syncer.errors import RejectedError, TargetError, TargetUnavailableError
 from syncer.keys import Key, PointId
 from syncer.model import SYNC_KEY, Held, Point, Reason, SparseVector, Vector
 from syncer.records import Record, RecordPage
-from syncer.target import bodies
-from syncer.target.batches import cut, numbers, sizes_at_most, unfit
+from syncer.target import bodies, rest
+from syncer.target.batches import cut, unfit, written
+from syncer.target.bodies import Written
 from syncer.target.collection import TOKEN, Catalog
 from syncer.target.connection import Connection
 from syncer.target.halving import Halving
@@ -69,7 +70,7 @@ class GenerationTarget:
 
     def batches(self, points: Sequence[Point]) -> Iterator[Sequence[Point]]:
         """Cut points into what a request takes, by the settings and by the collection's own."""
-        yield from cut(points, self._most_points, self._spec.batch_bytes, sizes_at_most(points))
+        yield from cut(points, self._most_points, self._spec.batch_bytes, written(points))
 
     def upsert(self, points: Sequence[Point]) -> dict[PointId, tuple[Reason, str]]:
         """Write whole points in their order; return those that are refused."""
@@ -136,23 +137,23 @@ class GenerationTarget:
         return Records(self._connection, self._generation, self._page)
 
     def _write(
-        self, points: Sequence[Point], put: Callable[[Sequence[Point]], None]
+        self, points: Sequence[Point], put: Callable[[Sequence[Point], Written], None]
     ) -> dict[PointId, tuple[Reason, str]]:
         """Write points by `put`; return those that no Qdrant takes, or that this one refuses.
 
         A refusal is believed only while the collection is as it describes itself.
         """
         newest = {point.id: point for point in points}
-        sizes = sizes_at_most(points)
+        found = written(points)
         most = self._spec.batch_bytes
         refused = {
             point.id: why
             for point in newest.values()
-            if (why := unfit(point, sizes[point.id], most)) is not None
+            if (why := unfit(point, found, most)) is not None
         }
         fit = [point for point in newest.values() if point.id not in refused]
-        halving = Halving(put)
-        for batch in cut(fit, self._pace.bound(self._most_points), most, sizes):
+        halving = Halving(lambda some: put(some, found))
+        for batch in cut(fit, self._pace.bound(self._most_points), most, found):
             try:
                 halving.write(batch)
             except TargetUnavailableError as error:
@@ -164,17 +165,15 @@ class GenerationTarget:
             Catalog(self._connection).describe(self._generation)
         return refused | halving.refused
 
-    def _put(self, points: Sequence[Point]) -> None:
+    def _put(self, points: Sequence[Point], found: Written) -> None:
         with self._writing(f"writing to {self._generation}"):
             if self._spec.rest:
-                answer = self._client.http.points_api.upsert_points(
-                    self._generation, wait=True, point_insert_operations=bodies.upsert(points)
-                )
-                self._confirm(answer.result)
+                body = bodies.upsert([point.id for point in points], found)
+                self._confirm(rest.upsert(self._connection, self._generation, body))
             else:
                 self._confirm(self._client.upsert(self._generation, _structs(points), wait=True))
 
-    def _put_records(self, points: Sequence[Point]) -> None:
+    def _put_records(self, points: Sequence[Point], _: Written) -> None:
         self._update(
             [
                 models.SetPayloadOperation(
@@ -184,7 +183,7 @@ class GenerationTarget:
             ]
         )
 
-    def _put_payloads(self, points: Sequence[Point]) -> None:
+    def _put_payloads(self, points: Sequence[Point], _: Written) -> None:
         self._update(
             [
                 models.OverwritePayloadOperation(
@@ -269,7 +268,8 @@ def as_client(vector: Vector | SparseVector) -> list[float] | models.SparseVecto
     """Return a vector as the client takes it."""
     if isinstance(vector, SparseVector):
         return models.SparseVector(indices=list(vector.indices), values=list(vector.values))
-    return numbers(vector)
+    listed = getattr(vector, "tolist", None)  # numpy's rows convert themselves, and much faster
+    return listed() if listed is not None else list(vector)
 
 
 def _held(payload: Mapping[str, object]) -> Held:

@@ -94,4 +94,4 @@ def _ours(vector: object) -> Vector | SparseVector:
         return SparseVector(vector.indices, vector.values)
     if isinstance(vector, dict):
         return SparseVector(vector["indices"], vector["values"])
-    return array("d", cast("Sequence[float]", vector))  # no vector of syncer's is a matrix
+    return array("f", cast("Sequence[float]", vector))  # no vector of syncer's is a matrix

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import re
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Never, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
+import orjson
 from pydantic import Field, TypeAdapter, ValidationError
 from qdrant_client.http import models
 
@@ -26,9 +25,7 @@ T = TypeVar("T")
 UPSERT: TypeAdapter[models.PointsList | models.PointsBatch] = TypeAdapter(Upsert)
 SELECTOR: TypeAdapter[models.PointsSelector] = TypeAdapter(models.PointsSelector)
 VECTOR_NAME: TypeAdapter[models.VectorNameConfig] = TypeAdapter(models.VectorNameConfig)
-
-
-_MAYBE_CONSTANT = re.compile(rb"[:,\[]\s*-?(?:NaN|Infinity)")  # as a value, or within a text
+_BEFORE_VALUES = frozenset({b"", b":", b",", b"[", b"-", b" ", b"\t", b"\n", b"\r"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +44,7 @@ class Call:
 
     def read(self, form: TypeAdapter[T]) -> T:
         """Return the body in its form; raises RefusedError if it does not have it."""
-        if _MAYBE_CONSTANT.search(self.body):
+        if _may_hold_constants(self.body):
             _refuse_constants(self.body)
         try:
             return form.validate_json(self.body)
@@ -55,12 +52,21 @@ class Call:
             raise malformed(_first(error)) from error
 
 
-def _refuse_constants(body: bytes) -> None:
-    def refuse(word: str) -> Never:
-        raise malformed(f"expected value, found {word}")
+def _may_hold_constants(body: bytes) -> bool:
+    """Say whether NaN or Infinity may be a value; a text may hold the same, after a blank."""
+    for word in (b"NaN", b"Infinity"):
+        place = body.find(word)
+        while place >= 0:
+            if body[max(0, place - 1) : place] in _BEFORE_VALUES:
+                return True
+            place = body.find(word, place + 1)
+    return False
 
+
+def _refuse_constants(body: bytes) -> None:
+    """Raise RefusedError for what is no JSON, which pydantic would take."""
     try:
-        json.loads(body, parse_constant=refuse)
+        orjson.loads(body)
     except ValueError as error:
         raise malformed(str(error)) from error
 
