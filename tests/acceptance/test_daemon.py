@@ -83,10 +83,15 @@ class Site:
         done = command(*words, cwd=self.folder)
         return done.code, done.out, done.err
 
-    def fails(self, kind: str, times: int = 1) -> None:
-        """Wait until so many more runs have failed for this; a log tells repeated ones once."""
+    @contextmanager
+    def failing(self, kind: str, times: int = 1) -> Iterator[None]:
+        """Wait, after the block, until so many runs have failed for this since it began.
+
+        They are counted by a metric, since a log tells repeated ones once.
+        """
         name = f'syncer_errors_total{{kind="{kind}"}}'
         before = self.daemon.metric(name)
+        yield
         self.daemon.until(lambda: self.daemon.metric(name) >= before + times, f"{kind} failed")
 
     @contextmanager
@@ -236,10 +241,10 @@ def health_by_failures(site: Site) -> None:
 @pytest.mark.rule("SC-06")
 @pytest.mark.rule("OP-03")
 def test_it_outlives_a_target_that_is_down_and_its_health_tells(site: Site) -> None:
-    site.server.kill()
     try:
-        site.add("written while the target is down")
-        site.fails("target", 3)
+        with site.failing("target", 3):
+            site.server.kill()
+            site.add("written while the target is down")
         health_by_failures(site)
         assert site.daemon.metric("syncer_lag_rows") == 1
     finally:
@@ -251,17 +256,16 @@ def test_it_outlives_a_target_that_is_down_and_its_health_tells(site: Site) -> N
 def test_it_outlives_a_source_that_is_locked(site: Site) -> None:
     site.add("written before the lock")
     with closing(memory.write(site.database)) as connection:
-        connection.execute("BEGIN EXCLUSIVE")
-        connection.execute(INSERT, ["written under the lock"])
-        site.fails("source")
+        with site.failing("source"):
+            connection.execute("BEGIN EXCLUSIVE")
+            connection.execute(INSERT, ["written under the lock"])
         connection.commit()
     site.arrives("written under the lock")
     site.brings("a row after the lock")
 
 
 def test_it_outlives_a_source_that_is_moved_away_and_back(site: Site) -> None:
-    with site.without_database():
-        site.fails("source", 2)
+    with site.without_database(), site.failing("source", 2):
         assert not site.database.exists()
     site.brings("a row after the return")
     assert site.holds(FIRST)
@@ -273,8 +277,8 @@ def test_another_file_at_the_path_is_refused_until_the_right_one_is_back(
 ) -> None:
     other = memory.make_memory(tmp_path, ["of another database"])
     with site.without_database():
-        shutil.copy(other, site.database)
-        site.fails("refused")
+        with site.failing("refused"):
+            shutil.copy(other, site.database)
         assert not site.holds("of another database")
     site.brings("a row after the swap")
     assert site.holds(FIRST)
@@ -290,17 +294,16 @@ def test_a_database_that_was_restored_is_refused(site: Site, tmp_path: Path) -> 
         one.backup(two)
     site.brings("a row that the backup has not")
     with site.without_database():
-        shutil.copy(backup, site.database)
-        site.fails("refused")
+        with site.failing("refused"):
+            shutil.copy(backup, site.database)
         assert site.holds("a row that the backup has not")
     site.brings("a row after the restored one was taken away")
 
 
 @pytest.mark.rule("SR-17")
 def test_a_mapped_column_that_goes_is_refused_and_its_return_mends_it(site: Site) -> None:
-    with site.counted() as asked:
+    with site.counted() as asked, site.failing("refused"):
         memory.execute(site.database, "ALTER TABLE memory_events RENAME COLUMN agent TO actor")
-        site.fails("refused")
     assert [one for one in asked if not one.startswith("GET")] == []
     memory.execute(site.database, "ALTER TABLE memory_events RENAME COLUMN actor TO agent")
     site.brings("a row after the column's return")
