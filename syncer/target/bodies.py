@@ -33,11 +33,17 @@ def upsert(ids: Sequence[PointId], found: Written) -> bytes:
 
 
 def _json(point: Point) -> bytes:
-    # The payload's own JSON, since orjson writes null for NaN and takes no integer above 64 bits.
-    payload = orjson.Fragment(canonical_json(point.payload).encode())
-    vectors = {name: _plain(vector) for name, vector in point.vectors.items()}
-    whole = {"id": point.id, "vector": vectors, "payload": payload}
+    whole = {
+        "id": _exactly(point.id),
+        "vector": {name: _plain(vector) for name, vector in point.vectors.items()},
+        "payload": _exactly(point.payload),
+    }
     return orjson.dumps(whole, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def _exactly(value: object) -> orjson.Fragment:
+    """Return JSON not made by orjson, which writes null for NaN and refuses large integers."""
+    return orjson.Fragment(canonical_json(value).encode())
 
 
 def _plain(vector: Vector | SparseVector) -> object:
