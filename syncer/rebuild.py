@@ -23,7 +23,7 @@ from syncer.generations import (
 )
 from syncer.guard import Limit
 from syncer.model import Description, Phase, Recipe
-from syncer.ports import Pipeline
+from syncer.ports import Pipeline, State
 from syncer.result import SyncResult
 from syncer.worker import Terms, catch_up
 
@@ -38,6 +38,9 @@ class Book(Store, Protocol):
 
     def keep_by(self, generation: str, settings_digest: str, mapping_digest: str) -> None:
         """Note by which settings a generation is kept."""
+
+    def bind(self, generation: str) -> State:
+        """Return the part of the state that a run on a generation works with."""
 
 
 class Shelf(Catalog, Protocol):
@@ -99,7 +102,7 @@ def begin(
     verified stays so: a swap whose answer did not come may still be on its way to it.
     """
     ours = [each for each in store.generations(wanted.alias) if each.phase.is_green]
-    green = next((each for each in ours if _is_usable(catalog, each, wanted)), None)
+    green = next((each for each in ours if _is_usable(store, catalog, each, wanted)), None)
     for other in ours:
         if other is not green:
             discard(store, heirs, other.generation)
@@ -108,10 +111,7 @@ def begin(
         store.add(name, wanted.alias, wanted.description.table, Phase.BUILDING)
     else:
         name = green.generation
-    there = catalog.exists(name)
-    if not there:
-        store.enter(name, Phase.BUILDING)
-    catalog.make(name, wanted.description if there else wanted.measured(), wanted.indexes)
+    catalog.make(name, wanted.description if green else wanted.measured(), wanted.indexes)
     described = catalog.describe(name)
     mapping = wanted.description.mapping
     if described.mapping != mapping:
@@ -122,11 +122,19 @@ def begin(
     return name
 
 
-def _is_usable(catalog: Shelf, known: Known, wanted: Wanted) -> bool:
-    name = known.generation
-    if not is_as_wanted(catalog, known, wanted):
-        return False
-    return not catalog.exists(name) or not catalog.differences(name, wanted.description.recipe)
+def _is_usable(store: Book, catalog: Shelf, known: Known, wanted: Wanted) -> bool:
+    """Say whether a rebuild may go on with a generation that was begun.
+
+    Its collection has to be the one whose position the state knows: not gone, nor another one of
+    that name, nor further than a database that was put back.
+    """
+    name, recipe = known.generation, wanted.description.recipe
+    return (
+        catalog.exists(name)
+        and is_as_wanted(catalog, known, wanted)
+        and not catalog.differences(name, recipe)
+        and catalog.token(name) in store.bind(name).tokens()
+    )
 
 
 def discard(store: Store, heirs: Heirs, generation: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -344,6 +345,47 @@ def test_settings_that_change_while_green_is_built_discard_it_and_leave_nothing_
     assert green not in left
     assert equality.collections(other) == left == {blue, equality.serving(other)}
     assert not opening.lock_path(other, green).exists()
+
+
+@pytest.mark.rule("RB-10")
+def test_a_green_that_was_removed_and_not_yet_forgotten_is_not_gone_on_with(
+    server: Server, folder: Path, new: Settings
+) -> None:
+    here.interrupted(new, "position", 2)
+    other = settings_for(folder, server, **{"embed.passage_prefix": "a passage: "})
+    here.interrupted(other, "forgotten")
+    code, told = wire.rebuild(new)
+    assert code == ExitCode.OK, told
+    equality.assert_equal(new)
+
+
+@pytest.mark.rule("RB-10")
+@pytest.mark.parametrize("what", ["deleted", "replaced", "ahead of the database"])
+def test_a_green_that_is_not_the_one_that_was_begun_is_made_anew(
+    server: Server, new: Settings, what: str
+) -> None:
+    here.interrupted(new, "position", 2)
+    (green,) = greens(new)
+    if what == "ahead of the database":
+        with closing(memory.write(new.source.database)) as one:
+            backup = one.serialize()
+        here.interrupted(new, "compared")
+        for suffix in ("-wal", "-shm"):
+            new.source.database.with_name(f"memory.db{suffix}").unlink(missing_ok=True)
+        new.source.database.write_bytes(backup)
+    with wire.anywhere_else(server.url) as client:
+        made = client.get_collection(green).config.metadata
+        if what != "ahead of the database":
+            client.delete_collection(green)
+        if what == "replaced":
+            vectors = {"hash-16": models.VectorParams(size=16, distance=models.Distance.COSINE)}
+            client.create_collection(
+                green, vectors, metadata={k: v for k, v in (made or {}).items() if "token" not in k}
+            )
+    code, told = wire.rebuild(new)
+    assert code == ExitCode.OK, told
+    assert equality.serving(new) != green
+    equality.assert_equal(new)
 
 
 @pytest.mark.rule("RB-10")
