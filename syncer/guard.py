@@ -36,7 +36,7 @@ def too_many_gone(
 
 def too_many_missing(pipeline: Pipeline, limit: Limit | None, *, now: str) -> bool:
     """Say whether the rows that the target holds and the source does not are to be kept."""
-    pages = (_missing(pipeline, rows, now) for rows in pipeline.target.row_pages())
+    pages = (_missing(pipeline, rows, now) for rows in pipeline.row_pages())
     return too_many(pipeline, limit, pages, now=now)
 
 
@@ -52,9 +52,9 @@ def too_many(
     if limit is None:
         return False
     hour_ago = datetime.fromisoformat(now) - timedelta(hours=1)
-    earlier = pipeline.state.deletes_since(hour_ago.isoformat(timespec="milliseconds"))
-    indexed = pipeline.state.rows()
-    withheld = pipeline.state.withheld()
+    state, retry = pipeline.state, pipeline.retry
+    earlier = retry(state.deletes_since, hour_ago.isoformat(timespec="milliseconds"))
+    indexed, withheld = retry(state.rows), retry(state.withheld)
     known = {encode_key(key) for key in withheld}
     earlier += len(withheld)
     suspects: list[Key] = []

@@ -163,7 +163,7 @@ class Target(Protocol):
     def write_token(self, token: str) -> None:
         """Let the collection carry `token`."""
 
-    def batches(self, points: Sequence[Point]) -> Iterator[Sequence[Point]]:
+    def batches(self, points: Sequence[Point]) -> Sequence[Sequence[Point]]:
         """Cut points, in their order, into what a request takes by number and by bytes."""
 
     def upsert(self, points: Sequence[Point]) -> Refused:
@@ -178,8 +178,12 @@ class Target(Protocol):
     def delete(self, ids: Sequence[PointId]) -> None:
         """Delete points by id; missing ones are no error."""
 
-    def row_pages(self) -> Iterator[list[str]]:
-        """Yield, in pages, the keys as JSON of all rows that have a point; some come twice."""
+    def row_page(self, offset: PointId | None = None) -> tuple[list[str], PointId | None]:
+        """Return the rows of a page of points from the id `offset` on, and the next page's offset.
+
+        Rows are keys as JSON; one with several points may come again on a later page. Raises
+        TargetError if the page does not lead any further.
+        """
 
     def records(self, offset: PointId | None = None, *, lacking: str = "") -> RecordPage:
         """Return a page of all points' records from the id `offset` on, in the order of ids.
@@ -246,3 +250,11 @@ class Pipeline:
     retry: Retry
     withhold: bool = False
     donors: tuple[Donor, ...] = ()
+
+    def row_pages(self) -> Iterator[list[str]]:
+        """Yield, in pages, the keys as JSON of all rows that the target holds; some come twice."""
+        rows, following = self.retry(self.target.row_page)
+        yield rows
+        while following is not None:
+            rows, following = self.retry(self.target.row_page, following)
+            yield rows

@@ -129,7 +129,7 @@ def catch_up(
         report(total)
         steps = chain(
             _windows(guarded, head, now, lambda: total.more),
-            look_at(guarded, pipeline.state.due(now()), terms),
+            look_at(guarded, pipeline.retry(pipeline.state.due, now()), terms),
             _comparison(pipeline, terms),
         )
         while not stop.asked and (result := next(steps, None)) is not None:
@@ -158,13 +158,13 @@ def _comparison(pipeline: Pipeline, terms: Terms) -> Iterator[SyncResult]:
 
     The walk has brought in what the source has; this takes out what it has not.
     """
-    if not pipeline.state.reconciling():
+    if not pipeline.retry(pipeline.state.reconciling):
         return
     withhold = too_many_missing(pipeline, terms.limit, now=terms.now())
     guarded = replace(pipeline, withhold=withhold)
-    for rows in pipeline.target.row_pages():
+    for rows in pipeline.row_pages():
         yield from look_at(guarded, [decode_key(row) for row in rows], terms)
-    pipeline.state.reconciled()
+    pipeline.retry(pipeline.state.reconciled)
 
 
 def preview(

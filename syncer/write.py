@@ -63,7 +63,7 @@ def _send(
     """
     rows = {point.id: row_of(point) for point in points}
     left = [point for point in points if rows[point.id] not in refused]
-    for batch in pipeline.target.batches(left):
+    for batch in pipeline.retry(pipeline.target.batches, left):
         found = pipeline.retry(put, batch)
         refused |= {rows[identifier]: why for identifier, why in found.items()}
 

@@ -23,6 +23,7 @@ from syncer.cli.verify import verify as run_verify
 from syncer.errors import ExitCode, SyncerError
 from syncer.keys import PointId
 from syncer.model import SYNC_KEY, Description, Point, Position, Recipe, SparseVector
+from syncer.ports import Target
 from syncer.result import SyncResult, VerifyResult
 from syncer.settings import Settings
 from syncer.target import Catalog, Connection, GenerationTarget, TargetSpec, connect
@@ -181,6 +182,21 @@ class Told:
 
     def close(self) -> None:
         """Pass over it."""
+
+
+def row_pages(target: Target) -> list[list[str]]:
+    """Return all pages of the rows that have a point."""
+    page, following = target.row_page()
+    pages = [page]
+    while following is not None:
+        page, following = target.row_page(following)
+        pages.append(page)
+    return pages
+
+
+def rows(target: Target) -> list[str]:
+    """Return the rows of all pages."""
+    return [row for page in row_pages(target) for row in page]
 
 
 def once(settings: Settings, **how: bool) -> tuple[ExitCode, Told]:

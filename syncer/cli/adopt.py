@@ -135,7 +135,9 @@ def _origin(found: Ready, wish: _Wish) -> ForeignPoints:
     from syncer.target import ForeignPoints
 
     alias, vectors = found.sides.alias, wish.with_vectors
-    return ForeignPoints(found.connection, alias, everything=True, vectors=vectors)
+    return ForeignPoints(
+        found.connection, alias, everything=True, vectors=vectors, retry=found.retry
+    )
 
 
 def _keeper(found: Ready, wish: _Wish, heir: str, stack: ExitStack) -> Keep:

@@ -16,6 +16,7 @@ from syncer.settings import Settings
 from syncer.state import kept_ones
 
 if TYPE_CHECKING:
+    from syncer.retry import Retry
     from syncer.target import Succession
 
 
@@ -43,16 +44,19 @@ def gc(settings: Settings, keep: int | None, *, dry_run: bool) -> list[Fate]:
         connect(specs.target_spec(settings)) as connection,
         opening.locked(sides, sides.alias),
     ):
-        compose.retry_policy(settings)(connection.check_version)
+        retry = compose.retry_policy(settings)
+        retry(connection.check_version)
         heirs = Succession(connection)
         most = settings.target.keep_generations if keep is None else keep
-        fates = list(_fates(sides, heirs, most, dry_run=dry_run))
+        fates = list(_fates(sides, heirs, retry, most, dry_run=dry_run))
         if not dry_run:
             _remove_locks(sides)
         return fates
 
 
-def _fates(sides: Sides, heirs: Succession, keep: int, *, dry_run: bool) -> Iterator[Fate]:
+def _fates(
+    sides: Sides, heirs: Succession, retry: Retry, keep: int, *, dry_run: bool
+) -> Iterator[Fate]:
     ours = sides.store.generations(sides.alias)
     kept = kept_ones(ours)
     for each in ours:
@@ -65,25 +69,27 @@ def _fates(sides: Sides, heirs: Succession, keep: int, *, dry_run: bool) -> Iter
             yield Fate(each.generation, removed=False, why=why)
         else:
             why = f"served until {each.kept_since}"
-            yield _removed(sides, heirs, each.generation, why, dry_run=dry_run)
+            yield _removed(sides, heirs, retry, each.generation, why, dry_run=dry_run)
     known = {each.generation for each in ours}
-    for name in heirs.of_source(sides.alias, sides.store.source_id()):
+    for name in retry(heirs.of_source, sides.alias, sides.store.source_id()):
         if name not in known:
-            yield _removed(sides, heirs, name, "was left over", dry_run=dry_run)
+            yield _removed(sides, heirs, retry, name, "was left over", dry_run=dry_run)
 
 
-def _removed(sides: Sides, heirs: Succession, name: str, why: str, *, dry_run: bool) -> Fate:
+def _removed(
+    sides: Sides, heirs: Succession, retry: Retry, name: str, why: str, *, dry_run: bool
+) -> Fate:
     """Remove a generation, unless somebody uses it or it holds what is nowhere else.
 
     Raises TargetError or SchemaError where that cannot be found out: nothing is removed then.
     """
-    if foreign := heirs.foreign(name):
+    if foreign := retry(heirs.foreign, name):
         held = f"holds {foreign} points that syncer did not write; see `syncer recover`"
         return Fate(name, removed=False, why=held)
     try:
         with lock.held(sides.lock_path(name), f"the lock on {name}"):
             if not dry_run:
-                heirs.remove(name)
+                retry(heirs.remove, name)
                 sides.store.forget(name)
     except LockedError:
         return Fate(name, removed=False, why="somebody works on it")

@@ -67,7 +67,8 @@ def _stay_idle(sides: Sides, report: Report, known: Generation) -> ExitCode:
     look = target_is_due(sides, known)
     try:
         if look:
-            look_at_target(sides, known)
+            retry = compose.retry_policy(sides.settings, on_retry=report.retrying)
+            retry(look_at_target, sides, known)
     except LockedError:  # somebody is at work right now, and looks at it all the time
         look = False
     report.nothing(known.position, looked_at_target=look)
@@ -110,8 +111,9 @@ def dry_run(settings: Settings) -> SyncResult:
 
     spec = specs.target_spec(settings)
     with opening.opened(settings) as sides, connect(spec, to_write=False) as connection:
-        position, target = _begin(sides, connection)
-        pipeline = compose.preview_pipeline(sides, target)
+        retry = compose.retry_policy(settings)
+        position, target = retry(_begin, sides, connection)
+        pipeline = replace(compose.preview_pipeline(sides, target), retry=retry)
         return preview(pipeline, position, head=sides.source.head(), now=utc_now)
 
 

@@ -88,8 +88,9 @@ def plan(settings: Settings) -> Planned:
         found = Ready(sides, connection, embedder, retry, Stop())
         serving = sides.store.serving(sides.alias)
         different: list[str] = []
-        if serving and Catalog(connection).exists(serving.generation):
-            theirs = Catalog(connection).describe(serving.generation).recipe
+        catalog = Catalog(connection)
+        if serving and retry(catalog.exists, serving.generation):
+            theirs = retry(catalog.describe, serving.generation).recipe
             different = differences(theirs, embedder.recipe)
         lenders = donors(found, "", embedder.recipe)
         blank = replace(compose.preview_pipeline(sides, compose.null_target()), retry=retry)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from syncer.cli import opening, specs, watch
+from syncer.cli import compose, opening, specs, watch
 from syncer.cli.log_report import JsonReport
 from syncer.cli.opening import Sides
 from syncer.cli.report import Report, choose
@@ -74,11 +74,12 @@ def dry_run(settings: Settings, wish: Wish) -> None:
     with opening.opened(settings) as sides, connect(spec, to_write=False) as connection:
         known = sides.store.serving(sides.alias)
         if known is not None and known.serving:
-            described = check_target(sides, known, connection)
+            retry = compose.retry_policy(settings)
+            described = retry(check_target, sides, known, connection)
             place = (known.generation, described.document_key, described.metadata_key)
             form = form_of(settings, *place)
             tell = teller(wish, form)
-            for page in ForeignPoints(connection, known.generation).pages():
+            for page in ForeignPoints(connection, known.generation, retry=retry).pages():
                 for found in (memory_of(point, form) for point in page):
                     left = isinstance(found, Unfit)
                     why = found.why if isinstance(found, Unfit) else ""
@@ -167,7 +168,7 @@ def _recovering(found: Ready, pipeline: Pipeline, terms: Terms) -> Recovering:
         held = (each for each in store.quarantine(name) if each.reason == Reason.FOREIGN_POINT)
         return [decode_key(each.row) for each in held]
 
-    origin = ForeignPoints(found.connection, name)
+    origin = ForeignPoints(found.connection, name, retry=found.retry)
     return Recovering(pipeline, terms, origin, form, blocked)
 
 

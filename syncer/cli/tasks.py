@@ -7,7 +7,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from syncer.cli import opening, state_file
+from syncer.cli import compose, opening, state_file
 from syncer.cli.kept import Kept
 from syncer.cli.once import is_idle, look_at_target, target_is_due
 from syncer.cli.opening import Sides
@@ -15,7 +15,7 @@ from syncer.cli.run import everything, work_on_serving
 from syncer.cli.wake import Watcher
 from syncer.errors import LockedError, RecipeError, SettingsError, SyncerError
 from syncer.settings import Settings
-from syncer.state import StateStore, utc_now
+from syncer.state import Generation, StateStore, utc_now
 
 if TYPE_CHECKING:
     from syncer.cli.observed import ObservedReport
@@ -68,8 +68,7 @@ class Tasks:
             inode = _inode(self.settings.source.database)
             if known is not None and is_idle(sides, known):
                 if inode != self._inode or target_is_due(sides, known):
-                    with suppress(LockedError):  # somebody is at work, and looks at it
-                        look_at_target(sides, known, self._kept.connection())
+                    self._look_at_target(sides, known)
                 self._inode = inode
                 return True
             with self._kept.ready(sides, self._report, self._stop) as found:
@@ -77,6 +76,11 @@ class Tasks:
         self._inode = inode
         self._report.done(result)
         return not result.more
+
+    def _look_at_target(self, sides: Sides, known: Generation) -> None:
+        retry = compose.retry_policy(self.settings, self._stop.sleep, self._report.retrying)
+        with suppress(LockedError):  # somebody is at work, and looks at it
+            retry(look_at_target, sides, known, self._kept.connection())
 
     def _synced(self, found: Ready) -> SyncResult:
         try:

@@ -10,6 +10,7 @@ from syncer.errors import TargetError
 from syncer.foreign import Foreign, is_foreign
 from syncer.keys import PointId
 from syncer.model import SYNC_KEY
+from syncer.retry import Retry, never
 from syncer.target.connection import Connection
 
 _SCAN = 1000  # points a request of which only `_sync` is read
@@ -30,31 +31,26 @@ class ForeignPoints:
         *,
         everything: bool = False,
         vectors: bool = False,
+        retry: Retry = never,
     ) -> None:
         self._connection = connection
         self._collection = collection
         self._everything = everything
         self._vectors = vectors
+        self._retry = retry
 
     def pages(self) -> Iterator[list[Foreign]]:
         """Yield the points in pages of at most 100; what is deleted meanwhile does no harm."""
         for ids in self._ids():
             for start in range(0, len(ids), _PAGE):
-                if found := self._whole(ids[start : start + _PAGE]):
+                if found := self._retry(self._whole, ids[start : start + _PAGE]):
                     yield found
 
     def _ids(self) -> Iterator[list[PointId]]:
         offset: models.ExtendedPointId | None = None
-        limit = self._most
+        limit = self._retry(self._most)
         while True:
-            with self._connection.translated(f"reading points of {self._collection}"):
-                records, following = self._connection.client.scroll(
-                    self._collection,
-                    limit=limit,
-                    offset=offset,
-                    with_payload=[SYNC_KEY],
-                    with_vectors=False,
-                )
+            records, following = self._retry(self._scan, limit, offset)
             yield [record.id for record in records if self._is_wanted(record)]  # type: ignore[misc]
             if following is None:
                 return
@@ -64,6 +60,18 @@ class ForeignPoints:
                     hint="Not all points could be read. See the server's log, then run again.",
                 )
             offset = following
+
+    def _scan(
+        self, limit: int, offset: models.ExtendedPointId | None
+    ) -> tuple[list[models.Record], models.ExtendedPointId | None]:
+        with self._connection.translated(f"reading points of {self._collection}"):
+            return self._connection.client.scroll(
+                self._collection,
+                limit=limit,
+                offset=offset,
+                with_payload=[SYNC_KEY],
+                with_vectors=False,
+            )
 
     def _whole(self, ids: Sequence[PointId]) -> list[Foreign]:
         with self._connection.translated(f"reading points of {self._collection}"):
@@ -79,7 +87,6 @@ class ForeignPoints:
     def _is_wanted(self, record: models.Record) -> bool:
         return self._everything or is_foreign(record.payload or {})
 
-    @property
     def _most(self) -> int:
         if self._connection.local:
             return _SCAN

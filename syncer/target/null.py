@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from syncer.keys import Key, PointId
 from syncer.model import Held, Point, Reason, Vector
@@ -32,10 +32,9 @@ class NullTarget:
         """Keep the token, the only thing that is kept."""
         self._token = token
 
-    def batches(self, points: Sequence[Point]) -> Iterator[Sequence[Point]]:
-        """Yield all points at once, if there are any."""
-        if points:
-            yield points
+    def batches(self, points: Sequence[Point]) -> list[Sequence[Point]]:
+        """Return all points at once, if there are any."""
+        return [points] if points else []
 
     def upsert(self, points: Sequence[Point]) -> dict[PointId, tuple[Reason, str]]:
         """Count the points."""
@@ -52,9 +51,9 @@ class NullTarget:
     def delete(self, ids: Sequence[PointId]) -> None:
         """Do nothing."""
 
-    def row_pages(self) -> Iterator[list[str]]:
-        """Yield nothing."""
-        return iter(())
+    def row_page(self, offset: PointId | None = None) -> tuple[list[str], PointId | None]:  # noqa: ARG002
+        """Return an empty page."""
+        return [], None
 
     def records(self, offset: PointId | None = None, *, lacking: str = "") -> RecordPage:  # noqa: ARG002
         """Return an empty page."""

@@ -13,7 +13,7 @@ from syncer.keys import Key, PointId
 from syncer.model import SYNC_KEY, Held, Point, Reason, SparseVector, Vector
 from syncer.records import Record, RecordPage
 from syncer.target import bodies, rest
-from syncer.target.batches import cut, unfit, written
+from syncer.target.batches import Batch, cut, unfit, written
 from syncer.target.bodies import Written
 from syncer.target.collection import TOKEN, Catalog
 from syncer.target.connection import Connection
@@ -68,9 +68,9 @@ class GenerationTarget:
         with self._connection.translated(f"writing the token of {self._generation}"):
             self._client.update_collection(self._generation, metadata={TOKEN: token})
 
-    def batches(self, points: Sequence[Point]) -> Iterator[Sequence[Point]]:
+    def batches(self, points: Sequence[Point]) -> list[Batch]:
         """Cut points into what a request takes, by the settings and by the collection's own."""
-        yield from cut(points, self._most_points, self._spec.batch_bytes, written(points))
+        return list(cut(points, self._most_points, self._spec.batch_bytes, written(points)))
 
     def upsert(self, points: Sequence[Point]) -> dict[PointId, tuple[Reason, str]]:
         """Write whole points in their order; return those that are refused."""
@@ -92,29 +92,24 @@ class GenerationTarget:
         for start in range(0, len(ids), _LOOK_UP):
             self._delete(list(ids[start : start + _LOOK_UP]))
 
-    def row_pages(self) -> Iterator[list[str]]:
-        """Yield, in pages, the keys as JSON of all rows that have a point."""
-        offset: models.ExtendedPointId | None = None
-        while True:
-            with self._connection.translated(f"reading points of {self._generation}"):
-                records, following = self._client.scroll(
-                    self._generation,
-                    limit=self._page,
-                    offset=offset,
-                    with_payload=[SYNC_KEY],
-                    with_vectors=False,
-                )
-            rows = {_held(record.payload or {}).row for record in records}
-            yield sorted(row for row in rows if row is not None)
-            if following is None:
-                return
-            if following == offset:
-                raise TargetError(
-                    f"{self._generation}: the server gives the same page of points again and again",
-                    hint="Not all points could be read, so nothing was decided by them. See the "
-                    "server's log.",
-                )
-            offset = following
+    def row_page(self, offset: PointId | None = None) -> tuple[list[str], PointId | None]:
+        """Return the keys as JSON of a page of rows, and where the next one begins."""
+        with self._connection.translated(f"reading points of {self._generation}"):
+            records, following = self._client.scroll(
+                self._generation,
+                limit=self._page,
+                offset=offset,
+                with_payload=[SYNC_KEY],
+                with_vectors=False,
+            )
+        if following is not None and following == offset:
+            raise TargetError(
+                f"{self._generation}: the server gives the same page of points again and again",
+                hint="Not all points could be read, so nothing was decided by them. See the "
+                "server's log.",
+            )
+        rows = {_held(record.payload or {}).row for record in records}
+        return sorted(row for row in rows if row is not None), following  # type: ignore[return-value]
 
     def records(self, offset: PointId | None = None, *, lacking: str = "") -> RecordPage:
         """Return a page of all points' records from the id `offset` on."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
@@ -126,7 +126,7 @@ class KillingTarget:
         self._inner.open_rows([], new)
         self._die_at("opened")
 
-    def batches(self, points: Sequence[Point]) -> Iterator[Sequence[Point]]:
+    def batches(self, points: Sequence[Point]) -> Sequence[Sequence[Point]]:
         """Pass through."""
         return self._inner.batches(points)
 
@@ -147,9 +147,9 @@ class KillingTarget:
             self._die_at("between-payloads")
         return refused | dict(self._inner.overwrite(points[1:]))
 
-    def row_pages(self) -> Iterator[list[str]]:
+    def row_page(self, offset: PointId | None = None) -> tuple[list[str], PointId | None]:
         """Pass through."""
-        return self._inner.row_pages()
+        return self._inner.row_page(offset)
 
     def records(self, offset: PointId | None = None, *, lacking: str = "") -> RecordPage:
         """Pass through."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from syncer.keys import Key, PointId
@@ -50,10 +50,9 @@ class FakeTarget:
         """Keep the token."""
         self._token = token
 
-    def batches(self, points: Sequence[Point]) -> Iterator[Sequence[Point]]:
-        """Yield seven points at a time."""
-        for start in range(0, len(points), 7):
-            yield points[start : start + 7]
+    def batches(self, points: Sequence[Point]) -> list[Sequence[Point]]:
+        """Cut into seven points each."""
+        return [points[start : start + 7] for start in range(0, len(points), 7)]
 
     def upsert(self, points: Sequence[Point]) -> dict[PointId, tuple[Reason, str]]:
         """Replace whole points."""
@@ -82,11 +81,10 @@ class FakeTarget:
         for identifier in ids:
             self.points.pop(identifier, None)
 
-    def row_pages(self) -> Iterator[list[str]]:
+    def row_page(self, offset: PointId | None = None) -> tuple[list[str], PointId | None]:
         """Read the rows' keys, seven points a page."""
-        rows = [_held(point).row for _, point in sorted(self.points.items(), key=str)]
-        for start in range(0, len(rows), 7):
-            yield [row for row in rows[start : start + 7] if row is not None]
+        page = self.records(offset)
+        return [one.row for one in page.records if one.row is not None], page.next
 
     def records(self, offset: PointId | None = None, *, lacking: str = "") -> RecordPage:
         """Read seven records at a time."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import on_the_wire
 import pytest
 from contract import targets
 from contract.targets import Kind
@@ -151,7 +152,7 @@ def test_the_rows_come_in_pages_each_at_least_once(
         record = {**point.payload[SYNC_KEY], "row": str(number // 2)}  # type: ignore[dict-item]
         points.append(replace(point, payload={**point.payload, SYNC_KEY: record}))
     kind.target.upsert([*points, Point(200, {"document": "foreign"}, {"v": (1.0, 0.0)})])
-    pages = list(kind.target.row_pages())
+    pages = on_the_wire.row_pages(kind.target)
     assert len(pages) > 1
     assert {row for page in pages for row in page} == {str(number) for number in range(25)}
 

@@ -80,7 +80,7 @@ CALLS = (
     "target.upsert",
     "target.overwrite",
     "target.delete",
-    "target.row_pages",
+    "target.row_page",
 )
 """The calls by which a run meets the world, each a moment at which something may happen."""
 

@@ -94,7 +94,7 @@ def test_strict_mode_s_own_bounds_are_kept_to(server: Server) -> None:
         sink = GenerationTarget(target.connection, target.generation)
         assert sink.upsert([point(number) for number in range(100)]) == {}
         assert [len(one.ids) for one in target.upserts] == [30, 30, 30, 10]
-        assert len([row for page in sink.row_pages() for row in page]) == 100
+        assert len(wire.rows(sink)) == 100
 
 
 @pytest.mark.rule("QT-11")

@@ -259,7 +259,7 @@ def test_all_pages_are_read_and_one_that_comes_again_is_an_error(
     server: Server, target: wire.Wire
 ) -> None:
     target.target.upsert([wire.point(number) for number in range(2500)])
-    rows = [row for page in target.target.row_pages() for row in page]
+    rows = wire.rows(target.target)
     assert sorted(map(int, rows)) == list(range(2500))
     assert len([one for one in target.sent if one.path.endswith("/scroll")]) == 3
 
@@ -271,7 +271,7 @@ def test_all_pages_are_read_and_one_that_comes_again_is_an_error(
 
     target.client.http.client.add_middleware(again)
     with pytest.raises(TargetError, match="again and again"):
-        list(target.target.row_pages())
+        wire.rows(target.target)
 
 
 @pytest.mark.rule("QT-15")
