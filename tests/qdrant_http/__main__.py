@@ -1,14 +1,14 @@
 """The server as a program: ``python -m qdrant_http --folder F --port 0 --port-file P``.
 
-It writes its port into the file when it listens. SIGTERM lets it finish; a kill is part of what it
-is for.
+It writes its port into the file when it listens, and behind it that for gRPC, if it has one.
+SIGTERM lets it finish; a kill is part of what it is for.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import uvicorn
@@ -17,8 +17,10 @@ from qdrant_http import app
 from qdrant_http.app import MOST_BYTES, VERSION, Options
 from qdrant_http.collection import write
 from qdrant_http.connections import Connections
-from qdrant_http.faults import Faults
-from qdrant_http.serving import Tls, bound, configured
+from qdrant_http.faults import Faults, Faulty
+from qdrant_http.rpc import serving
+from qdrant_http.serving import bound, configured
+from qdrant_http.tls import Tls
 
 
 def main() -> None:
@@ -35,11 +37,18 @@ def main() -> None:
     if given.certificate is not None:
         tls = Tls(certificate=given.certificate, key=given.key, client_ca=given.client_ca)
     served, store = app.make(options)
-    with closing(store), closing(bound(given.port)) as listening:
+    connections = Connections()
+    faulty = Faulty(served, Faults(given.seed), connections, options.prefix)
+    with ExitStack() as stack:
+        stack.enter_context(closing(store))
+        listening = stack.enter_context(closing(bound(given.port)))
+        ports = [listening.getsockname()[1]]
+        if given.grpc_port is not None:
+            calls = serving(faulty, options.prefix, port=given.grpc_port, tls=tls)
+            ports.append(stack.enter_context(calls).port)
         listening.listen()
-        write(given.port_file, str(listening.getsockname()[1]).encode())
-        config = configured(options, served, Faults(given.seed), Connections(), tls)
-        uvicorn.Server(config).run([listening])
+        write(given.port_file, " ".join(map(str, ports)).encode())
+        uvicorn.Server(configured(faulty, connections, tls)).run([listening])
 
 
 def _arguments() -> argparse.Namespace:
@@ -47,6 +56,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--port-file", type=Path, required=True)
+    parser.add_argument("--grpc-port", type=int, help="speak gRPC too, there; 0 for any port")
     parser.add_argument("--prefix", default="")
     parser.add_argument("--version", default=VERSION)
     parser.add_argument("--most-bytes", type=int, default=MOST_BYTES)

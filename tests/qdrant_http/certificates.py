@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from qdrant_http.serving import Tls
+from qdrant_http.tls import Tls
 
 
 def self_signed(folder: Path, name: str) -> Tls:

@@ -20,12 +20,20 @@ _STARTING = 60.0  # seconds at most; importing the client takes three on two bus
 class Program:
     """A server in a process of its own; the port stays the same when it is started again."""
 
-    def __init__(self, folder: Path, arguments: Sequence[str] = (), key: str | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        arguments: Sequence[str] = (),
+        key: str | None = None,
+        *,
+        grpc: bool = False,
+    ) -> None:
         self._folder = folder
         self._arguments = list(arguments)
         self._key = key
         self._process: subprocess.Popen[bytes] | None = None
         self.port = 0
+        self.grpc_port: int | None = 0 if grpc else None
 
     @property
     def url(self) -> str:
@@ -38,6 +46,8 @@ class Program:
         port_file.unlink(missing_ok=True)
         given = ["--folder", str(self._folder), "--port", str(self.port)]
         given += ["--port-file", str(port_file)]
+        if self.grpc_port is not None:
+            given += ["--grpc-port", str(self.grpc_port)]
         environment = {**os.environ, "PYTHONPATH": str(_TESTS)}
         environment.pop("QDRANT_HTTP_API_KEY", None)
         if self._key is not None:
@@ -50,7 +60,8 @@ class Program:
             if self._process.poll() is not None or time.monotonic() > end:
                 raise RuntimeError("the test server did not start")
             time.sleep(0.02)
-        self.port = int(port_file.read_text())
+        self.port, *others = (int(port) for port in port_file.read_text().split())
+        self.grpc_port = others[0] if others else None
 
     def kill(self) -> None:
         """Kill it as nothing can be caught or finished."""
@@ -84,9 +95,11 @@ class Program:
 
 
 @contextmanager
-def started(folder: Path, *arguments: str, key: str | None = None) -> Iterator[Program]:
+def started(
+    folder: Path, *arguments: str, key: str | None = None, grpc: bool = False
+) -> Iterator[Program]:
     """Run the program while the block runs."""
-    program = Program(folder, arguments, key)
+    program = Program(folder, arguments, key, grpc=grpc)
     program.start()
     try:
         yield program

@@ -7,9 +7,8 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -18,39 +17,34 @@ from qdrant_http import app
 from qdrant_http.app import Options
 from qdrant_http.connections import Connections
 from qdrant_http.faults import Faults, Faulty
+from qdrant_http.rpc import Gateway, serving
+from qdrant_http.tls import Tls
 
 _STARTING = 20.0  # seconds at most
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tls:
-    """Files in PEM; with `client_ca`, clients must show a certificate that it signed."""
-
-    certificate: Path
-    key: Path
-    client_ca: Path | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server that runs in this process."""
+    """A server that runs in this process; `rpc` is its gRPC side, where that was asked for."""
 
     url: str
     port: int
     faults: Faults
     connections: Connections
+    gateway: Gateway | None = None
+
+    @property
+    def rpc(self) -> Gateway:
+        """Its gRPC side; raises ValueError if there is none."""
+        if self.gateway is None:
+            raise ValueError("the test server was started without gRPC")
+        return self.gateway
 
 
-def configured(
-    options: Options,
-    served: ASGIApp,
-    faults: Faults,
-    connections: Connections,
-    tls: Tls | None,
-) -> uvicorn.Config:
+def configured(served: ASGIApp, connections: Connections, tls: Tls | None) -> uvicorn.Config:
     """Return how uvicorn is set up."""
     config = uvicorn.Config(
-        Faulty(served, faults, connections, options.prefix),
+        served,
         http=connections.protocol(),
         ws="none",
         lifespan="off",
@@ -81,18 +75,33 @@ def url_of(port: int, options: Options, tls: Tls | None) -> str:
 
 
 @contextmanager
-def running(options: Options, *, tls: Tls | None = None, port: int = 0) -> Iterator[Server]:
-    """Serve while the block runs."""
+def running(
+    options: Options,
+    *,
+    tls: Tls | None = None,
+    port: int = 0,
+    grpc: bool = False,
+    most_grpc_bytes: int = -1,
+) -> Iterator[Server]:
+    """Serve while the block runs, over gRPC too if asked for; its messages have at most so much."""
     faults, connections = Faults(), Connections()
     served, store = app.make(options)
-    with closing(store), closing(bound(port)) as listening:
+    faulty = Faulty(served, faults, connections, options.prefix)
+    with ExitStack() as stack:
+        stack.enter_context(closing(store))
+        gateway = None
+        if grpc:
+            calls = serving(faulty, options.prefix, tls=tls, most_bytes=most_grpc_bytes)
+            gateway = stack.enter_context(calls)
+        listening = stack.enter_context(closing(bound(port)))
         number = listening.getsockname()[1]
-        server = uvicorn.Server(configured(options, served, faults, connections, tls))
+        server = uvicorn.Server(configured(faulty, connections, tls))
         thread = threading.Thread(target=server.run, args=([listening],), name="qdrant-http")
         thread.start()
         try:
             _await_start(server, thread)
-            yield Server(url_of(number, options, tls), number, faults, connections)
+            url = url_of(number, options, tls)
+            yield Server(url, number, faults, connections, gateway)
         finally:
             server.should_exit = True
             thread.join()
