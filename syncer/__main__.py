@@ -10,6 +10,9 @@ def main() -> None:
 
     A thread that is left over is stuck inside a library: Python would wait for it for ever.
     """
+    # gRPC writes failed handshakes to stderr, in the midst of the log; they are told as errors
+    # anyway. Read when it is imported; what the operator has set is kept.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from syncer.cli import main as run  # noqa: PLC0415 - nothing is imported for a mere import
 
     code = int(run())

@@ -20,7 +20,7 @@ NORMALISER = 1  # part of the recipe; raise it when `normalise` changes what it 
 
 _HASH_CHARACTERS = 16  # 64 bits: one accidental match in 2**64 edits of the same row
 _SURROGATES = re.compile("[\ud800-\udfff]")
-_DEEPEST = 64  # levels of nesting in metadata
+_DEEPEST = 24  # levels of nesting in metadata; over gRPC each takes up to 3 of the 100 there are
 _INT64 = range(-(2**63), 2**63)
 
 
@@ -70,7 +70,7 @@ def payload_digest(payload: Mapping[str, object]) -> str:
 def parse_json(value: object) -> object:
     """Return the object or array that a JSON column holds, or the value itself if it is none.
 
-    What is nested deeper than 64 levels stays text: Qdrant's own parser has a limit, too.
+    What is nested deeper than 24 levels stays text: Qdrant's own parsers have a limit, too.
     """
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
     if isinstance(text, str) and text.lstrip()[:1] in ("{", "["):

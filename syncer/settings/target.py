@@ -155,13 +155,6 @@ class TargetSettings(Section):
             raise ValueError("excludes target.api_key; leave one of them out, or set it to nothing")
         return value
 
-    @field_validator("ca_file", "client_cert_file")
-    @classmethod
-    def _certificates_travel_by_rest(cls, value: Path | None, info: ValidationInfo) -> Path | None:
-        if value and info.data.get("grpc"):
-            raise ValueError("is for REST; leave it out, or set target.grpc = false")
-        return value
-
     @field_validator("client_key_file")
     @classmethod
     def _key_belongs_to_a_certificate(cls, value: Path | None, info: ValidationInfo) -> Path | None:

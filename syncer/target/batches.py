@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from uuid import UUID
 
 from syncer.keys import PointId
 from syncer.model import Point, Reason
-from syncer.target import bodies
 from syncer.target.bodies import Written
 
 MOST_ID = 2**64 - 1  # Qdrant's own bound; local mode has none
@@ -21,9 +20,9 @@ class Batch(list[Point]):
         self.written = found
 
 
-def written(points: Sequence[Point]) -> Written:
-    """Return points as JSON by id; that of a batch is known since it was cut."""
-    return points.written if isinstance(points, Batch) else bodies.written(points)
+def written(points: Sequence[Point], write: Callable[[Sequence[Point]], Written]) -> Written:
+    """Return points as `write` makes them by id; those of a batch are known since it was cut."""
+    return points.written if isinstance(points, Batch) else write(points)
 
 
 def cut(
@@ -47,9 +46,11 @@ def cut(
 
 
 def unfit(point: Point, found: Written, most_bytes: int) -> tuple[Reason, str] | None:
-    """Return why a point cannot be sent to any Qdrant, None if it can: by its id or its size."""
+    """Return why a point cannot be sent, None if it can: by its id, its size or its form."""
     if not _is_id(point.id):
         return Reason.REFUSED, "its id is neither an unsigned 64-bit integer nor a UUID"
+    if not found[point.id]:
+        return Reason.REFUSED, "its payload cannot be sent over gRPC; target.grpc = false may do"
     if (size := len(found[point.id])) > most_bytes:
         return Reason.TOO_LARGE, f"its point has {size} bytes, target.batch_bytes is {most_bytes}"
     return None

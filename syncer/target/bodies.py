@@ -11,7 +11,7 @@ from syncer.keys import PointId, canonical_json
 from syncer.model import Point, SparseVector, Vector
 
 Written = Mapping[PointId, bytes]
-"""Points as JSON, by id."""
+"""Points as they are sent, by id."""
 
 
 def written(points: Sequence[Point]) -> Written:

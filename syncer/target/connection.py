@@ -23,7 +23,7 @@ from syncer.errors import (
     SyncerError,
     TargetError,
 )
-from syncer.target import transport
+from syncer.target import channel, transport
 from syncer.target.creation import Creation
 from syncer.target.faults import CLIENT_ERRORS, FOLDER_ERRORS, reason, translate
 
@@ -61,6 +61,16 @@ class TargetSpec:
     def rest(self) -> bool:
         """Whether points go to a server over REST."""
         return self.url is not None and not self.grpc
+
+    @property
+    def rpc(self) -> bool:
+        """Whether points go to a server over gRPC."""
+        return self.url is not None and self.grpc
+
+    @property
+    def seconds(self) -> int:
+        """The time for a request, as the client has it: in whole seconds."""
+        return math.ceil(self.timeout)
 
     @property
     def name(self) -> str:
@@ -164,7 +174,8 @@ def _connect_server(spec: TargetSpec) -> Connection:
     if spec.url is None:
         raise TargetError("no URL of a Qdrant server is given")
     parts = urlsplit(spec.url)
-    verify = transport.trust(spec.ca, spec.client_cert, spec.client_key)
+    certificates = (spec.ca, spec.client_cert, spec.client_key)
+    verify = transport.trust(*certificates)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of a key over http: the settings decide
         client = QdrantClient(
@@ -174,7 +185,8 @@ def _connect_server(spec: TargetSpec) -> Connection:
             api_key=spec.api_key,
             prefer_grpc=spec.grpc,
             grpc_port=spec.grpc_port,
-            timeout=math.ceil(spec.timeout),
+            grpc_options=channel.options(certificates, spec.batch_bytes) if spec.grpc else None,
+            timeout=spec.seconds,
             limits=_LIMITS,
             check_compatibility=False,
             verify=verify,

@@ -11,6 +11,7 @@ import ssl
 import grpc
 import httpx
 import pydantic
+from google.protobuf.message import Error as MessageError
 from qdrant_client.common.client_exceptions import QdrantException, ResourceExhaustedResponse
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
@@ -30,6 +31,7 @@ CLIENT_ERRORS = (
     QdrantException,
     httpx.HTTPError,
     grpc.RpcError,
+    MessageError,  # what is nested too deep to be sent, or read, over gRPC
     sqlite3.Error,  # local mode keeps its points in SQLite
     OSError,
     ValueError,  # local mode's word for what the server answers with 400
@@ -60,6 +62,7 @@ _RETRIED_CODES = frozenset(
         grpc.StatusCode.RESOURCE_EXHAUSTED,
         grpc.StatusCode.INTERNAL,
         grpc.StatusCode.ABORTED,
+        grpc.StatusCode.CANCELLED,  # by a proxy, or a server that goes down: nobody here cancels
         grpc.StatusCode.UNKNOWN,
     }
 )
@@ -68,7 +71,10 @@ _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')  # a server that cannot parse a value
 _UNINDEXED = re.compile(r'Index required but not found for "([\w.\[\]-]{1,100})"')
 _NO_COLLECTION = re.compile(r"Collection \S+ (?:not found|does\s?n[o']t exist)")
 _NO_SPACE = re.compile(r"no space left|disk (?:is )?full|available disk space", re.IGNORECASE)
-_TOO_LARGE = re.compile(r"larger than allowed|too large", re.IGNORECASE)
+_TOO_LARGE = re.compile(r"larger than (?:allowed|max)|too large", re.IGNORECASE)
+_LIMITED_CODES = frozenset({grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.OUT_OF_RANGE})
+_NO_TRUST = re.compile(r"WRONG_VERSION_NUMBER|CERTIFICATE_VERIFY_FAILED|Hostname Verification")
+_NO_GRPC = "Trying to connect an http1.x server"  # as gRPC says it
 _RUNNING = "Is Qdrant running, and is target.url right? Nothing is lost; run again."
 _SHOULD_BE_QDRANT = "Something else may answer there: check host, port and path of target.url."
 _UNTRUSTED = (
@@ -81,6 +87,7 @@ _HINTS = {
     "collection.",
     404: "The collection or the server's path is not there; see `syncer doctor`.",
 }
+_GRPC_PORT = "gRPC has a port of its own: check target.grpc_port, or set target.grpc = false."
 _GRPC_STATUS = {
     grpc.StatusCode.UNAUTHENTICATED: 401,
     grpc.StatusCode.PERMISSION_DENIED: 403,
@@ -95,6 +102,8 @@ def translate(error: Exception, what: str, secret: str | None = None) -> SyncerE
         return _translate_answer(error, what, secret)
     if isinstance(error, grpc.RpcError):
         return _translate_grpc(error, what, secret)
+    if isinstance(error, MessageError):  # its words name types of messages only
+        return RejectedError(f"{what} failed: {reason(error)}")
     source = error.source if isinstance(error, ResponseHandlingException) else error
     return _translate_failure(source, what, secret)
 
@@ -179,6 +188,12 @@ def _translate_grpc(error: grpc.RpcError, what: str, secret: str | None) -> Sync
     message = f"{what} failed: gRPC {name}: {_without_secrets(details, secret)}"
     if _NO_SPACE.search(details):
         return TargetError(message, hint="Make room on the server's disk. Nothing is lost.")
+    if code in _LIMITED_CODES and _TOO_LARGE.search(details):
+        return _translate_refusal(_CONTENT_TOO_LARGE, details, message)
+    if _NO_TRUST.search(details):
+        return TargetError(message, hint=_UNTRUSTED)
+    if _NO_GRPC in details or code == grpc.StatusCode.UNIMPLEMENTED:
+        return TargetError(message, hint=_GRPC_PORT)
     if code in _RETRIED_CODES:
         return TargetUnavailableError(message, hint=f"{_RUNNING} gRPC has target.grpc_port.")
     return _translate_refusal(_GRPC_STATUS.get(code, 0) if code else 0, details, message)

@@ -10,9 +10,9 @@ from qdrant_client import models
 
 from syncer.errors import RejectedError, TargetError, TargetUnavailableError
 from syncer.keys import Key, PointId
-from syncer.model import SYNC_KEY, Held, Point, Reason, SparseVector, Vector
+from syncer.model import SYNC_KEY, Held, Point, Reason, Vector
 from syncer.records import Record, RecordPage
-from syncer.target import bodies, rest
+from syncer.target import bodies, messages, rest
 from syncer.target.batches import Batch, cut, unfit, written
 from syncer.target.bodies import Written
 from syncer.target.collection import TOKEN, Catalog
@@ -21,6 +21,7 @@ from syncer.target.halving import Halving
 from syncer.target.local import one_transaction
 from syncer.target.pace import Pace
 from syncer.target.records import Records
+from syncer.target.structs import structs
 
 _LOOK_UP = 1000  # ids a request; an answer is some 200 bytes each
 _DELETE_TRIES = 3  # a refusal may come although half was done, and pass
@@ -70,7 +71,8 @@ class GenerationTarget:
 
     def batches(self, points: Sequence[Point]) -> list[Batch]:
         """Cut points into what a request takes, by the settings and by the collection's own."""
-        return list(cut(points, self._most_points, self._spec.batch_bytes, written(points)))
+        found = self._written(points)
+        return list(cut(points, self._most_points, self._spec.batch_bytes, found))
 
     def upsert(self, points: Sequence[Point]) -> dict[PointId, tuple[Reason, str]]:
         """Write whole points in their order; return those that are refused."""
@@ -139,7 +141,7 @@ class GenerationTarget:
         A refusal is believed only while the collection is as it describes itself.
         """
         newest = {point.id: point for point in points}
-        found = written(points)
+        found = self._written(points)
         most = self._spec.batch_bytes
         refused = {
             point.id: why
@@ -160,13 +162,19 @@ class GenerationTarget:
             Catalog(self._connection).describe(self._generation)
         return refused | halving.refused
 
+    def _written(self, points: Sequence[Point]) -> Written:
+        return written(points, messages.written if self._spec.rpc else bodies.written)
+
     def _put(self, points: Sequence[Point], found: Written) -> None:
         with self._writing(f"writing to {self._generation}"):
+            ids = [point.id for point in points]
             if self._spec.rest:
-                body = bodies.upsert([point.id for point in points], found)
+                body = bodies.upsert(ids, found)
                 self._confirm(rest.upsert(self._connection, self._generation, body))
+            elif self._spec.rpc:
+                self._confirm(messages.upsert(self._connection, self._generation, ids, found))
             else:
-                self._confirm(self._client.upsert(self._generation, _structs(points), wait=True))
+                self._confirm(self._client.upsert(self._generation, structs(points), wait=True))
 
     def _put_records(self, points: Sequence[Point], _: Written) -> None:
         self._update(
@@ -246,25 +254,6 @@ class GenerationTarget:
     def _page(self) -> int:
         allowed = self._strict.max_query_limit if self._strict else None
         return min(_LOOK_UP, allowed or _LOOK_UP)
-
-
-def _structs(points: Sequence[Point]) -> list[models.PointStruct]:
-    return [
-        models.PointStruct(
-            id=point.id,
-            payload=dict(point.payload),
-            vector={name: as_client(vector) for name, vector in point.vectors.items()},
-        )
-        for point in points
-    ]
-
-
-def as_client(vector: Vector | SparseVector) -> list[float] | models.SparseVector:
-    """Return a vector as the client takes it."""
-    if isinstance(vector, SparseVector):
-        return models.SparseVector(indices=list(vector.indices), values=list(vector.values))
-    listed = getattr(vector, "tolist", None)  # numpy's rows convert themselves, and much faster
-    return listed() if listed is not None else list(vector)
 
 
 def _held(payload: Mapping[str, object]) -> Held:

@@ -10,7 +10,7 @@ from qdrant_client import models
 from syncer.errors import SettingsError
 from syncer.model import SYNC_KEY, Description, Hit, Question
 from syncer.target.connection import Connection
-from syncer.target.points import as_client
+from syncer.target.structs import as_client
 
 _MOST = 10_000  # points that are asked for to find enough rows
 _GROWTH = 4  # how many times more are asked for when the points were those of too few rows

@@ -7,8 +7,10 @@ import socket
 import sqlite3
 from pathlib import Path
 
+import grpc
 import httpx
 import pytest
+from google.protobuf.message import DecodeError
 from pydantic import BaseModel, ValidationError
 from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
@@ -48,9 +50,55 @@ def invalid() -> ValidationError:
     return found.value
 
 
+class CallError(grpc.RpcError):  # type: ignore[misc] # which has no types
+    """What the client raises for a call over gRPC."""
+
+    def __init__(self, code: grpc.StatusCode, details: str = "") -> None:
+        super().__init__()
+        self._code, self._details = code, details
+
+    def code(self) -> grpc.StatusCode:
+        """Return the code that the call ended with."""
+        return self._code
+
+    def details(self) -> str:
+        """Return the words."""
+        return self._details
+
+
+NOWHERE = "failed to connect to all addresses; last error: UNKNOWN: "
+CODES = grpc.StatusCode
+
+
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
+        (CallError(CODES.UNAVAILABLE, "Socket closed"), TargetUnavailableError),
+        (CallError(CODES.UNAVAILABLE, f"{NOWHERE}CERTIFICATE_VERIFY_FAILED"), TargetError),
+        (CallError(CODES.UNAVAILABLE, f"{NOWHERE}WRONG_VERSION_NUMBER"), TargetError),
+        (
+            CallError(CODES.UNAVAILABLE, f"{NOWHERE}(Trying to connect an http1.x server)"),
+            TargetError,
+        ),
+        (CallError(CODES.DEADLINE_EXCEEDED), TargetUnavailableError),
+        (CallError(CODES.CANCELLED), TargetUnavailableError),
+        (CallError(CODES.RESOURCE_EXHAUSTED, "Rate limiting exceeded"), TargetUnavailableError),
+        (
+            CallError(CODES.RESOURCE_EXHAUSTED, "SERVER: Received message larger than max (9)"),
+            RejectedError,
+        ),
+        (CallError(CODES.OUT_OF_RANGE, "decoded message length too large: found 9"), RejectedError),
+        (CallError(CODES.INTERNAL, "Service internal error"), TargetUnavailableError),
+        (CallError(CODES.INTERNAL, "No space left on device"), TargetError),
+        (CallError(CODES.INVALID_ARGUMENT, "Wrong input"), RejectedError),
+        (CallError(CODES.INVALID_ARGUMENT, UNINDEXED), SchemaError),
+        (CallError(CODES.NOT_FOUND, "Not found: Collection `g` doesn't exist!"), IdentityError),
+        (CallError(CODES.NOT_FOUND, "Not found: No point with id 7 found"), TargetError),
+        (CallError(CODES.UNAUTHENTICATED), TargetError),
+        (CallError(CODES.PERMISSION_DENIED), TargetError),
+        (CallError(CODES.FAILED_PRECONDITION), TargetError),
+        (CallError(CODES.UNIMPLEMENTED), TargetError),
+        (DecodeError("Error parsing message"), RejectedError),
         (answer(400, b'{"status": {"error": "Wrong input"}}'), RejectedError),
         (answer(413, b"<html>"), RejectedError),
         (answer(422, b'{"status": {"error": "Validation error in JSON body"}}'), RejectedError),
@@ -90,6 +138,7 @@ def test_only_what_may_pass_by_itself_is_tried_again(
         answer(400, f'{{"status": {{"error": "bad value \\"{TEXT}\\" for {KEY}"}}}}'.encode()),
         answer(400, f"{KEY} {TEXT}".encode()),
         answer(502, f"<html>{TEXT}{KEY}</html>".encode()),
+        CallError(CODES.INVALID_ARGUMENT, f'bad value "{TEXT}" for {KEY}'),
         ResponseHandlingException(invalid()),
         ResponseHandlingException(httpx.ConnectError(f"no route with {KEY}")),
     ],
@@ -113,9 +162,9 @@ def test_the_server_s_own_reason_is_kept() -> None:
     assert "Not existing vector name error: fast-x" in str(translate(answer(400, body), "writing"))
 
 
-@pytest.mark.parametrize("grpc", [False, True])
+@pytest.mark.parametrize("rpc", [False, True])
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
-def test_a_server_that_is_not_there_is_unavailable(host: str, grpc: bool) -> None:
+def test_a_server_that_is_not_there_is_unavailable(host: str, rpc: bool) -> None:
     family = socket.AF_INET6 if host == "[::1]" else socket.AF_INET
     with socket.socket(family) as unused:
         try:
@@ -123,7 +172,7 @@ def test_a_server_that_is_not_there_is_unavailable(host: str, grpc: bool) -> Non
         except OSError:
             pytest.skip(f"this machine has no {host}")
         url = f"http://{host}:{unused.getsockname()[1]}"
-        with connect(TargetSpec(url=url, grpc=grpc, timeout=2)) as connection:
+        with connect(TargetSpec(url=url, grpc=rpc, timeout=2)) as connection:
             assert connection.spec.name == url
             with pytest.raises(TargetUnavailableError, match=r"target\.url"):
                 Catalog(connection).resolve("memory")

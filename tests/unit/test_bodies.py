@@ -13,7 +13,7 @@ from qdrant_client import models
 from syncer.keys import PointId
 from syncer.model import Point, SparseVector, Vector
 from syncer.target import bodies
-from syncer.target.points import as_client
+from syncer.target.structs import as_client
 
 ROW = np.array([0.1, -1e-9, 3.0], np.float32)
 UUID = "0f0b0d0c-0000-5000-8000-000000000001"

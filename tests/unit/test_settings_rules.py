@@ -145,8 +145,7 @@ def test_an_api_key_does_not_travel_in_the_clear(url: str, safe: bool, tmp_path:
             assert "unencrypted" in refusal(target__url=url, **secret)
 
 
-def test_certificates_travel_by_rest_and_a_key_belongs_to_a_certificate() -> None:
-    assert "is for REST" in refusal(target__grpc=True, target__ca_file="/ca.pem")
+def test_a_key_belongs_to_a_certificate() -> None:
     assert "needs target.client_cert_file" in refusal(target__client_key_file="/client.key")
     both = given(target__client_cert_file="/client.pem", target__client_key_file="/client.key")
     assert both.target.client_key_file == Path("/client.key")
