@@ -86,9 +86,9 @@ def fresh(url: str, **spec: Any) -> Iterator[Wire]:
 
 
 @contextmanager
-def anywhere_else(url: str) -> Iterator[QdrantClient]:
+def anywhere_else(url: str, **settings: Any) -> Iterator[QdrantClient]:
     """Give a client of somebody else's."""
-    client = anywhere.client(url, timeout=30)
+    client = anywhere.client(url, timeout=30, **settings)
     try:
         yield client
     finally:

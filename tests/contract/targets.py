@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
+import pytest
 from contract.fake_target import FakeTarget
 from qdrant_client import models
 from qdrant_http import Options, running
@@ -27,8 +28,10 @@ from syncer.target import (
 
 RECIPE = Recipe("v", 2, {"provider": "test"}, {"normaliser": 1}, {"model": "bm25"})
 URL = os.environ.get("QDRANT_URL")
-NAMES = ["fake", "local", "http"] + (["server"] if URL else [])
-"""The dictionary, the client's local mode, the test server, and a real one by QDRANT_URL."""
+GRPC_PORT = os.environ.get("QDRANT_GRPC_PORT")
+NAMES = ["fake", "local", "http", "grpc"] + (["server", "server over grpc"] if URL else [])
+"""The dictionary, the client's local mode, the test server by both of its ways, and a real one by
+QDRANT_URL, over gRPC too where QDRANT_GRPC_PORT is set."""
 
 
 class Kind(Protocol):
@@ -105,8 +108,8 @@ class Qdrant:
         """Ask the client for what it talks to."""
         if self._connection.local:
             return f"local mode in {self._connection.spec.path}"
-        version = self._connection.check_version()
-        return f"Qdrant {version} at {self._connection.spec.name}"
+        version, spec = self._connection.check_version(), self._connection.spec
+        return f"Qdrant {version} at {spec.name}" + (" over gRPC" if spec.grpc else "")
 
     def drop(self) -> None:
         """Leave nothing behind on a server."""
@@ -133,8 +136,19 @@ def _place(name: str, folder: Path) -> Iterator[TargetSpec]:
     elif name == "http":
         with running(Options(folder=folder / "storage")) as server:
             yield TargetSpec(url=server.url)
-    else:
+        assert server.connections.made
+    elif name == "grpc":
+        with running(Options(folder=folder / "storage"), grpc=True) as server:
+            yield TargetSpec(url=server.url, grpc=True, grpc_port=server.rpc.port)
+        assert {"Points.Upsert", "Collections.Create"} & set(server.rpc.names())
+        assert server.connections.made == 0  # nothing went over REST
+    elif name == "server":
         yield TargetSpec(url=URL, api_key=os.environ.get("QDRANT_API_KEY"))
+    else:
+        if GRPC_PORT is None:
+            pytest.skip("QDRANT_GRPC_PORT does not say where the server speaks gRPC")
+        key = os.environ.get("QDRANT_API_KEY")
+        yield TargetSpec(url=URL, api_key=key, grpc=True, grpc_port=int(GRPC_PORT))
 
 
 def _plain(vector: Vector | SparseVector | models.SparseVector) -> list[float]:

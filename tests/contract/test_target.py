@@ -19,7 +19,9 @@ RUNS_ON = {
     "fake": "a dictionary",
     "local": "local mode in ",
     "http": "Qdrant 1.20.0 at http://127.0.0.1:",
+    "grpc": "Qdrant 1.20.0 at http://127.0.0.1:",
     "server": "Qdrant ",
+    "server over grpc": "Qdrant ",
 }
 
 
@@ -31,7 +33,9 @@ def kind(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kind]:
         print(f"{request.node.name} runs on {where}")  # noqa: T201 - asked for
         assert f"[{found.name}" in request.node.name
         assert where.startswith(RUNS_ON[found.name])
-        assert (targets.URL is not None and targets.URL in where) == (found.name == "server")
+        on_server = targets.URL is not None and targets.URL in where
+        assert on_server == found.name.startswith("server")
+        assert where.endswith("over gRPC") == found.name.endswith("grpc")
         yield found
 
 

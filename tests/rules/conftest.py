@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import on_the_wire as wire
+import over_grpc
 import pytest
 from qdrant_http import Options, Server, running
 
@@ -32,4 +33,37 @@ def server(shared_server: Server) -> Iterator[Server]:
 def target(server: Server) -> Iterator[wire.Wire]:
     """A fresh generation on it."""
     with wire.fresh(server.url) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def shared_rpc_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One test server that speaks gRPC too, for all."""
+    folder = tmp_path_factory.mktemp("qdrant")
+    with running(Options(folder=folder / "storage"), grpc=True) as found:
+        yield found
+
+
+@pytest.fixture
+def rpc_server(shared_rpc_server: Server) -> Iterator[Server]:
+    """That server, without faults and collections; in the end nothing went over REST."""
+    shared_rpc_server.faults.happened.clear()
+    shared_rpc_server.rpc.calls.clear()
+    before = shared_rpc_server.connections.made
+    yield shared_rpc_server
+    assert shared_rpc_server.rpc.calls
+    assert shared_rpc_server.connections.made == before
+    shared_rpc_server.faults.clear()
+    with wire.anywhere_else(
+        shared_rpc_server.url, **over_grpc.client_settings(shared_rpc_server)
+    ) as client:
+        for one in client.get_collections().collections:
+            client.delete_collection(one.name)
+
+
+@pytest.fixture
+def rpc_target(rpc_server: Server) -> Iterator[wire.Wire]:
+    """A fresh generation on it."""
+    with over_grpc.fresh(rpc_server) as found:
+        rpc_server.rpc.calls.clear()
         yield found

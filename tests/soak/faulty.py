@@ -121,7 +121,7 @@ def _facts(payload: object) -> tuple[str, str, str]:
 
 
 def begun(folder: Path, server: Server, seed: int) -> Soak:
-    """Make a memory and sync it in peace; then faults begin."""
+    """Make a memory and sync it in peace, over gRPC if the server speaks it; then faults begin."""
     memory.make_memory(folder, [f"memory {number}" for number in range(_ROWS)])
     fast = {
         "target.retry_budget": 4,
@@ -130,6 +130,8 @@ def begun(folder: Path, server: Server, seed: int) -> Soak:
         "sync.window_rows": 100,
         "sync.max_deletes": 10**6,
     }
+    if server.gateway is not None:
+        fast |= {"target.grpc": True, "target.grpc_port": server.gateway.port}
     soak = Soak(folder, server, wire.settings(folder, server.url, **fast), random.Random(seed))  # noqa: S311
     soak.sync()
     with wire.anywhere_else(server.url) as client:  # where an alias may be moved to
