@@ -196,7 +196,7 @@ def test_the_bounds_of_strict_mode_are_kept(server: Server, target: Wire) -> Non
     strictly(upsert_max_batchsize=5, max_query_limit=7)
     assert target.target.upsert([point(number) for number in range(20)]) == {}
     assert max(len(one.points) for one in upserts(server)) == 5
-    pages = list(target.target.row_pages())
+    pages = wire.row_pages(target.target)
     assert [len(one) for one in pages] == [7, 7, 6]
     strictly(unindexed_filtering_retrieve=False)
     with pytest.raises(SchemaError, match=r"without an index is metadata\.a"):
