@@ -259,14 +259,14 @@ Ask = Callable[[Wire], object]
     [
         lambda wire: wire.target.count(),
         lambda wire: wire.target.look_up({1: (1,)}),
-        lambda wire: list(wire.target.row_pages()),
+        lambda wire: wire.target.row_page(),
         lambda wire: wire.target.records(),
         lambda wire: wire.target.token(),
         lambda wire: wire.target.write_token("t"),
         lambda wire: wire.target.delete([1]),
         lambda wire: wire.target.overwrite([point(1)]),
     ],
-    ids=["count", "look_up", "row_pages", "records", "token", "write_token", "delete", "overwrite"],
+    ids=["count", "look_up", "row_page", "records", "token", "write_token", "delete", "overwrite"],
 )
 def test_whatever_is_asked_may_be_asked_again(server: Server, target: Wire, ask: Ask) -> None:
     """The server is not to be had three times: twice for the channel, and once more."""
