@@ -91,6 +91,7 @@ class Change:
         if written.more:
             return written
         self._check_drift(after)
+        self.found.sides.store.bind(self.heir).note_verified(after)
         self.found.sides.store.enter(self.heir, self.phase)
         self._check_size()
         return written

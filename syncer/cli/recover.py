@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from syncer.cli import compose, opening, specs, watch
 from syncer.cli.log_report import JsonReport
 from syncer.cli.opening import Sides
-from syncer.cli.report import Report, choose
+from syncer.cli.report import Report, choose, with_textfile
 from syncer.cli.run import check_target, everything, reported, stoppable, work_on_serving
 from syncer.errors import ExitCode, SettingsError
 from syncer.foreign import Foreign, Form, Memory, Unfit, memory_of, text_key
@@ -51,7 +51,8 @@ class Wish:
 def recover(settings: Settings, wish: Wish) -> ExitCode:
     """Bring home, or export, the foreign points of the generation that serves."""
     json_report = JsonRecovery(settings.log.level) if wish.as_json else None
-    report = json_report or choose(settings, as_json=False)
+    told = json_report or choose(settings, as_json=False)
+    report = with_textfile(told, settings, whole=True)
 
     def work(sides: Sides) -> ExitCode:
         code, counts = _recover(sides, report, wish)

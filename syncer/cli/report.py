@@ -73,13 +73,28 @@ def choose(settings: Settings, *, as_json: bool, flood: Flood | None = None) -> 
     return kind(settings.log.level, secrets_of(settings), flood)
 
 
-def with_textfile(report: Report, settings: Settings) -> Report:
-    """Return a report that keeps metrics as well, where the settings name a file for them."""
+def with_textfile(report: Report, settings: Settings, *, whole: bool = False) -> Report:
+    """Return a report that keeps metrics as well, where the settings name a file for them.
+
+    A `whole` run is one that brings in everything that is committed.
+    """
     if settings.metrics.textfile is None:
         return report
     from syncer.cli.textfile import TextfileReport  # and with it prometheus-client
 
-    return TextfileReport(report, settings, settings.metrics.textfile)
+    return TextfileReport(report, settings, settings.metrics.textfile, whole=whole)
+
+
+def of_run(settings: Settings, *, as_json: bool, whole: bool = False) -> Report:
+    """Return the report of a one-shot run; see ``choose`` and ``with_textfile``."""
+    return with_textfile(choose(settings, as_json=as_json), settings, whole=whole)
+
+
+def leave_figures(settings: Settings) -> None:
+    """Let the file for metrics, where there is one, say how things stand now."""
+    report = of_run(settings, as_json=False)
+    report.ended(ExitCode.OK)
+    report.close()
 
 
 def secrets_of(settings: Settings) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import syncer
@@ -14,7 +15,6 @@ from syncer.errors import ExitCode, SyncerError
 from syncer.result import SyncResult
 from syncer.settings import Settings
 from syncer.telemetry import textfile
-from syncer.telemetry.facts import UNKNOWN, Facts
 from syncer.telemetry.metrics import Metrics
 from syncer.telemetry.runs import Runs
 
@@ -22,18 +22,18 @@ _ENDED_WELL = frozenset({ExitCode.OK, ExitCode.QUARANTINED, ExitCode.WITHHELD})
 
 
 class TextfileReport(Relay):
-    """Hands everything on to `report`; a run that ends, however, leaves its metrics behind."""
+    """Hands everything on to `report`; a run that ends, however, leaves its metrics behind.
 
-    def __init__(self, report: Report, settings: Settings, path: Path) -> None:
+    A run that is `whole` brings in everything that is committed. One that is not, a comparison for
+    example, says where things stand; whether all is well it tells only by failing.
+    """
+
+    def __init__(self, report: Report, settings: Settings, path: Path, *, whole: bool) -> None:
         super().__init__(report)
-        self._settings = settings
-        self._path = path
-        self._facts = UNKNOWN
+        self._path, self._whole = path, whole
         self._caught_up = True
-        self._noted = False
-        self._before = before = textfile.read(path)
-        runs = Runs(0.0, last_success=before.last_success, failures=before.failures)
-        self._metrics = Metrics(lambda: self._facts, info(settings), runs=runs, of_process=False)
+        self._end: Callable[[], None] = lambda: self._metrics.failed(SyncerError())
+        self._metrics = Metrics(lambda: facts.gather(settings), info(settings), of_process=False)
 
     def uncounted(self, generation: str, points: int) -> None:
         """Count them."""
@@ -52,8 +52,7 @@ class TextfileReport(Relay):
 
     def failed(self, error: SyncerError) -> None:
         """Note that the run failed."""
-        self._noted = True
-        self._metrics.failed(error)
+        self._end = lambda: self._metrics.failed(error)
         self._report.failed(error)
 
     def done(self, result: SyncResult) -> None:
@@ -63,32 +62,34 @@ class TextfileReport(Relay):
 
     def ended(self, code: ExitCode) -> None:
         """Note how the run ended."""
-        self._noted = True
-        if code in _ENDED_WELL:
-            self._metrics.succeeded(caught_up=self._caught_up)
+        if not self._whole:
+            self._end = lambda: None
+        elif code in _ENDED_WELL:
+            self._end = lambda: self._metrics.succeeded(caught_up=self._caught_up)
         else:
-            self._metrics.stopped()
+            self._end = self._metrics.stopped
         self._report.ended(code)
 
     def close(self) -> None:
         """Write the file; that it cannot be written is said, but does not make the run fail."""
         self._report.close()
-        if not self._noted:
-            self._metrics.failed(SyncerError())
-        self._facts = self._known()
         try:
-            textfile.write(self._path, self._metrics, self._before)
+            with textfile.alone(self._path):
+                self._write()
         except OSError as error:
             self._report.warn(
                 f"metrics.textfile {self._path} cannot be written: {error.strerror}. The run "
                 "itself is not affected; give syncer write access to the folder"
             )
 
-    def _known(self) -> Facts:
-        try:
-            return facts.gather(self._settings)
-        except SyncerError:
-            return UNKNOWN
+    def _write(self) -> None:
+        """Write what the file said before, and this run: other runs may have ended meanwhile."""
+        before = textfile.read(self._path)
+        self._metrics.runs = Runs(0.0, before.last_run, before.last_success, before.failures)
+        if self._metrics.uncounted is None:
+            self._metrics.uncounted = before.uncounted
+        self._end()
+        textfile.write(self._path, self._metrics, before)
 
 
 def info(settings: Settings) -> dict[str, str]:

@@ -62,7 +62,7 @@ def verify(
     from syncer.cli import verify as command
 
     settings = load(config, overrides)
-    chosen = report.choose(settings, as_json=as_json)
+    chosen = report.of_run(settings, as_json=as_json)
     asked = command.Asked(repair=repair, sample=sample, seed=seed)
     raise typer.Exit(int(command.verify(settings, chosen, asked)))
 

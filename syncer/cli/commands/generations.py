@@ -49,13 +49,13 @@ def rebuild(
     if adopt:
         from syncer.cli import adopt as adopting
 
-        chosen = report.choose(settings, as_json=as_json)
+        chosen = report.of_run(settings, as_json=as_json, whole=True)
         raise typer.Exit(int(adopting.adopt(settings, chosen, export, with_vectors=with_vectors)))
     if plan:
         found = planned.plan(settings)
         typer.echo(json.dumps(found.as_dict()) if as_json else found.in_words())
         return
-    chosen = report.choose(settings, as_json=as_json)
+    chosen = report.of_run(settings, as_json=as_json, whole=True)
     raise typer.Exit(int(command.rebuild(settings, chosen)))
 
 
@@ -73,7 +73,7 @@ def rollback(
     from syncer.cli import report
 
     settings = load(config, overrides)
-    chosen = report.choose(settings, as_json=as_json)
+    chosen = report.of_run(settings, as_json=as_json, whole=True)
     raise typer.Exit(int(command.rollback(settings, chosen, to)))
 
 

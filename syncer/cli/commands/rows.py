@@ -25,7 +25,7 @@ def confirm_deletes(config: Config = None, overrides: Set = None, as_json: Json 
     from syncer.cli import report, rows
 
     settings = load(config, overrides)
-    chosen = report.choose(settings, as_json=as_json)
+    chosen = report.of_run(settings, as_json=as_json)
     raise typer.Exit(int(rows.confirm_deletes(settings, chosen)))
 
 
@@ -46,14 +46,16 @@ def quarantine_retry(
     from syncer.cli import report, rows
 
     settings = load(config, overrides)
-    chosen = report.choose(settings, as_json=as_json)
+    chosen = report.of_run(settings, as_json=as_json)
     raise typer.Exit(int(rows.retry(settings, chosen, keys or ())))
 
 
 @quarantine.command("forget")
 def quarantine_forget(keys: Keys = None, config: Config = None, overrides: Set = None) -> None:
     """Drop the records of quarantined rows; they stay out until they change."""
-    from syncer.cli import rows
+    from syncer.cli import report, rows
 
-    for row in rows.forget(load(config, overrides), keys or ()):
+    settings = load(config, overrides)
+    for row in rows.forget(settings, keys or ()):
         typer.echo(f"forgot row {row}")
+    report.leave_figures(settings)

@@ -45,7 +45,7 @@ def once(
         result = command.dry_run(settings)
         typer.echo(synced.as_json(result) if as_json else "would do: " + synced.in_words(result))
         return
-    chosen = report.with_textfile(report.choose(settings, as_json=as_json), settings)
+    chosen = report.of_run(settings, as_json=as_json, whole=True)
     reconcile = on_regression is OnRegression.RECONCILE
     code = command.once(settings, chosen, start_over=start_over, reconcile=reconcile)
     raise typer.Exit(int(code))
