@@ -94,7 +94,8 @@ class _Daemon:
         stop: Stop,
     ) -> None:
         self._flood, self._stop = flood, stop
-        self._metrics = Metrics(lambda: facts.gather(self._settings), info(settings))
+        self._facts = facts.Sparing(lambda: self._settings)
+        self._metrics = Metrics(self._facts, info(settings))
         self._history = History()
         stuck = settings.embed.batch_timeout + settings.target.retry_budget + _MARGIN
         self._notifier = Notifier(os.environ, stuck)
@@ -141,7 +142,12 @@ class _Daemon:
 
     def _served(self) -> AbstractContextManager[None]:
         return Answers(
-            lambda: self._settings, self._metrics, self._history, self._report, self._next_runs
+            lambda: self._settings,
+            self._metrics,
+            self._facts,
+            self._history,
+            self._report,
+            self._next_runs,
         ).served()
 
     def _next_runs(self) -> dict[str, float]:
@@ -161,7 +167,7 @@ class _Daemon:
     def _sample(self) -> None:
         """Note the lag for the charts; in the scheduler's thread, so that a long run is seen."""
         try:
-            lag = facts.gather(self._settings).lag_seconds
+            lag = self._facts().lag_seconds
         except SyncerError:
             lag = None
         self._history.sample(time.time(), lag, self._metrics.rows)
@@ -199,7 +205,7 @@ class _Daemon:
         if self._settings.daemon.verify_cron is not None or not every:
             return
         try:
-            known = facts.gather(self._settings)
+            known = self._facts()
         except SyncerError:  # the first sync will say so
             return
         if known.last_success and time.time() - (known.last_verify or 0.0) > every:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from syncer.cli import opening
@@ -22,6 +22,38 @@ _PHASES = {
     Phase.RETURNING: "on its way back",
 }
 _PATIENCE = 2.0  # seconds for a locked database; whoever asks has a deadline of his own
+_DEAR = 0.05  # seconds of computing from which on what was found is kept for a while
+_SHARE = 0.05  # of a core that looking may take, where it has no index to go by
+
+
+class Sparing:
+    """Gathers facts for whoever asks, from any thread, as ``gather`` does.
+
+    Where one look takes seconds, since there is no index to go by, what was found is given again
+    until looking has taken no more than its share of the time; ages go on meanwhile.
+    """
+
+    def __init__(
+        self,
+        settings: Callable[[], Settings],
+        clock: Callable[[], float] = time.monotonic,
+        computed: Callable[[], float] = time.thread_time,
+    ) -> None:
+        self._settings, self._clock, self._computed = settings, clock, computed
+        self._kept: tuple[Facts, float, float] | None = None  # found when, and good until when
+
+    def __call__(self) -> Facts:
+        """Return what is known now; raises SyncerError if the state cannot be read."""
+        now, kept = self._clock(), self._kept
+        if kept is not None and now < kept[2]:
+            return kept[0].later(now - kept[1])
+        began = self._computed()
+        found = gather(self._settings())
+        spent = self._computed() - began
+        if spent > _DEAR:
+            now = self._clock()
+            self._kept = (found, now, now + spent / _SHARE)
+        return found
 
 
 def gather(settings: Settings) -> Facts:
@@ -39,16 +71,14 @@ def facts_of(sides: Sides) -> Facts:
     known = sides.store.serving(sides.alias)
     if known is None:
         return UNKNOWN
-    state = sides.store.bind(known.generation)
     rows, seconds = _lag(sides, known)
     generations = sides.store.generations(sides.alias)
-    records = sides.store.quarantine(known.generation)
     verified = sides.store.verified(known.generation)
     return Facts(
         lag_rows=rows,
         lag_seconds=seconds,
-        quarantined=Counter(record.reason for record in records),
-        withheld=len(state.withheld()),
+        quarantined=sides.store.quarantined(known.generation),
+        withheld=sides.store.withheld(known.generation),
         last_success=_unix(known.last_success_at),
         last_verify=_unix(verified.at) if verified else None,
         drift=verified.drift if verified else None,

@@ -79,7 +79,7 @@ def stoppable(sides: Sides, report: Report, work: Callable[[Stop], SyncResult]) 
 
 def exit_code(sides: Sides, generation: str, result: SyncResult | None = None) -> ExitCode:
     """Return what a run that ended by itself says to cron and systemd."""
-    if sides.store.bind(generation).withheld():
+    if sides.store.withheld(generation):
         return ExitCode.WITHHELD
     newly_quarantined = result is not None and result.newly_quarantined
     return ExitCode.QUARANTINED if newly_quarantined else ExitCode.OK

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from syncer.cli import facts
 from syncer.errors import SyncerError
 from syncer.settings import Settings
 from syncer.telemetry.metrics import CONTENT_TYPE, Metrics
@@ -16,6 +15,7 @@ from syncer.telemetry.runs import Health, Limits, health
 
 if TYPE_CHECKING:
     from syncer.cli.observed import ObservedReport
+    from syncer.telemetry.facts import Facts
     from syncer.telemetry.history import History
     from syncer.web import StatusPage
 
@@ -26,6 +26,7 @@ class Answers:
 
     settings: Callable[[], Settings]
     metrics: Metrics
+    facts: Callable[[], Facts]
     history: History
     report: ObservedReport
     next_runs: Callable[[], Mapping[str, float]]
@@ -69,7 +70,7 @@ class Answers:
 
         now = time.time()
         try:
-            found = facts.gather(self.settings())
+            found = self.facts()
         except SyncerError:
             found = UNKNOWN
         return StatusPage(

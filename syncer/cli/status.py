@@ -106,10 +106,9 @@ def status(settings: Settings) -> Status:
         now = utc_now()
         pending = sides.source.pending(known.position) if known else None
         idle = bool(known and known.serving and sides.source.is_caught_up(known.position, now))
-        quarantined = len(sides.store.quarantine(known.generation)) if known else 0
-        state = sides.store.bind(known.generation) if known else None
-        withheld = len(state.withheld()) if state else 0
-        comparing = bool(state and state.reconciling())
+        quarantined = sum(sides.store.quarantined(known.generation).values()) if known else 0
+        withheld = sides.store.withheld(known.generation) if known else 0
+        comparing = bool(known and known.reconciling)
         verified = sides.store.verified(known.generation) if known else None
         others = [each for each in sides.store.generations(sides.alias) if each != known]
         oldest = sides.source.oldest_change(known.position, now) if known and not idle else None

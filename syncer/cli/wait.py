@@ -127,13 +127,13 @@ class _Watch:
 
         def look(sides: Sides) -> Waited:
             known = sides.store.serving(sides.alias)
-            state = sides.store.bind(known.generation) if known else None
+            held_back = sides.store.quarantined(known.generation) if known else {}
             return Waited(
                 searchable=code is ExitCode.OK,
                 generation=known.generation if known else None,
                 pending=sides.source.pending(known.position) if known else None,
-                quarantined=len(sides.store.quarantine(known.generation)) if known else 0,
-                withheld=len(state.withheld()) if state else 0,
+                quarantined=sum(held_back.values()),
+                withheld=sides.store.withheld(known.generation) if known else 0,
                 comparing=bool(known and known.reconciling),
                 seconds=round(seconds, 3),
                 exit_code=code,
@@ -148,7 +148,7 @@ class _Watch:
             return False
         if not sides.source.has_reached(known.position, head, now):
             return False
-        return not sides.store.bind(known.generation).withheld()
+        return not sides.store.withheld(known.generation)
 
     def _read(self, look: Callable[[Sides], T]) -> T:
         """Look at source and state; at the state that there is by now, if there was none."""

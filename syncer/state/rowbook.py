@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 
@@ -25,7 +25,7 @@ class RowBook:
 
     def holds_any(self, rows: AbstractSet[str]) -> bool:
         """Say whether one of these rows is quarantined or withheld."""
-        return any(not rows.isdisjoint(self._rows_in(table)) for table in _TABLES)
+        return any(self._among(table, rows) for table in _TABLES)
 
     def quarantine(self, items: Sequence[Quarantined], now: str) -> int:
         """Record rows that cannot be indexed; return how many were not recorded before.
@@ -65,7 +65,7 @@ class RowBook:
     def release(self, rows: AbstractSet[str]) -> None:
         """Forget rows that are in the target as they are, or gone from it."""
         for table in _TABLES:
-            for row in rows & self._rows_in(table):
+            for row in self._among(table, rows):
                 self._database.execute(
                     f"DELETE FROM {table} {_THIS} AND row = ?", (*self._key, row)
                 )
@@ -118,7 +118,9 @@ class RowBook:
         rows = self._database.rows(f"SELECT row FROM {table} {_THIS}", self._key)
         return {str(row) for (row,) in rows}
 
-    def _among(self, table: str, rows: Sequence[str]) -> set[str]:
+    def _among(self, table: str, rows: Collection[str]) -> set[str]:
+        if not self._database.rows(f"SELECT 1 FROM {table} {_THIS} LIMIT 1", self._key):
+            return set()  # as nearly always
         there = f"SELECT 1 FROM {table} {_THIS} AND row = ?"
         return {row for row in rows if self._database.rows(there, (*self._key, row))}
 

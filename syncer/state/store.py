@@ -228,6 +228,19 @@ class StateStore:
         )
         return [QuarantineRecord(*row) for row in rows]  # type: ignore[arg-type]
 
+    def quarantined(self, generation: str) -> dict[str, int]:
+        """Return how many rows of `generation` are quarantined, by reason."""
+        rows = self._database.rows(
+            "SELECT reason, count(*) FROM syncer_quarantine WHERE generation = ? GROUP BY reason",
+            (generation,),
+        )
+        return {str(reason): int(str(count)) for reason, count in rows}
+
+    def withheld(self, generation: str) -> int:
+        """Return of how many rows of `generation` the deletion is withheld."""
+        count = "SELECT count(*) FROM syncer_withheld WHERE generation = ?"
+        return int(str(self._database.one(count, (generation,))[0]))
+
     def verified(self, generation: str) -> Verified | None:
         """Return what the last comparison of `generation` found, None if there was none."""
         kinds = ", ".join(f'"{kind.value}"' for kind in Drift)

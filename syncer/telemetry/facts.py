@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,10 @@ class Facts:
     drift: Mapping[str, int] | None = None
     rebuild_progress: float | None = None
     generations: tuple[GenerationFacts, ...] = field(default=())
+
+    def later(self, seconds: float) -> Facts:
+        """Return them so many seconds later, by what is known by now: what waits gets older."""
+        return replace(self, lag_seconds=self.lag_seconds + seconds) if self.lag_seconds else self
 
 
 UNKNOWN = Facts()

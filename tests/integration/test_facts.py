@@ -1,103 +1,83 @@
-"""What the state says of a collection, for metrics and the status page."""
+"""What a scrape reads of the state: cheaply, whatever has piled up."""
 
 from __future__ import annotations
 
-import threading
-from contextlib import closing
-from datetime import UTC, datetime
+import sqlite3
+from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 
 import memory
 import pytest
 
-from syncer.cli import facts
-from syncer.errors import SourceError, SyncerError
-from syncer.telemetry import UNKNOWN, Facts
+from syncer.cli import facts, opening
+from syncer.errors import SyncerError
+from syncer.settings import Settings
+
+HELD = 20_000
+QUARANTINED = """
+INSERT INTO syncer_quarantine (generation, row, reason, first_seen, last_seen, next_try)
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {held})
+SELECT generation, i, iif(i % 4, 'too_large', 'invalid_utf8'), '2026', '2026', '9999'
+FROM n, syncer_generations
+"""
+WITHHELD = """
+INSERT INTO syncer_withheld (generation, row, since)
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {held})
+SELECT generation, i, '2026' FROM n, syncer_generations
+"""
 
 
-def test_before_the_first_run_nothing_is_known(tmp_path: Path) -> None:
-    memory.make_memory(tmp_path, ["one"])
-    assert facts.gather(memory.settings_for(tmp_path)) == UNKNOWN
-
-
-def test_in_sync_the_lag_is_nothing_and_known_to_be(tmp_path: Path) -> None:
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """A memory that is in the collection."""
     memory.make_memory(tmp_path, ["one", "two"])
-    settings = memory.settings_for(tmp_path)
-    memory.sync_memory(settings)
-    found = facts.gather(settings)
-    assert (found.lag_rows, found.lag_seconds) == (0, 0.0)
-    assert (found.quarantined, found.withheld) == ({}, 0)
-    assert found.last_success is not None
-    assert abs(found.last_success - datetime.now(UTC).timestamp()) < 3600
-    (generation,) = found.generations
-    assert (generation.phase, generation.rows) == ("serving", 2)
-    assert (found.last_verify, found.drift, found.rebuild_progress) == (None, None, None)
+    found = memory.settings_for(tmp_path)
+    memory.sync_memory(found)
+    return found
 
 
 @pytest.mark.rule("OP-04")
-def test_a_change_that_waits_is_counted_and_has_an_age(tmp_path: Path) -> None:
-    memory.make_memory(tmp_path, ["one", "two"])
-    settings = memory.settings_for(tmp_path)
-    memory.sync_memory(settings)
-    memory.execute(tmp_path / "memory.db", "UPDATE memory_events SET content = 'x' WHERE id = 1")
-    found = facts.gather(settings)
-    assert found.lag_rows == 1
-    assert found.lag_seconds is not None
-    assert 0 < found.lag_seconds < 3600
+def test_what_is_held_back_is_counted_and_not_read(settings: Settings) -> None:
+    for sql in (QUARANTINED, WITHHELD):
+        memory.execute(settings.source.database, sql.format(held=HELD))
+    with opening.opened(settings) as sides:
+        connection = sides.store._database._connection  # noqa: SLF001 - to see what it gives
+        given: list[Sequence[object]] = []
+
+        def note(_: sqlite3.Cursor, row: tuple[object, ...]) -> tuple[object, ...]:
+            given.append(row)
+            return row
+
+        connection.row_factory = note
+        found = facts.facts_of(sides)
+    assert found.quarantined == {"too_large": HELD * 3 // 4, "invalid_utf8": HELD // 4}
+    assert found.withheld == HELD
+    assert len(given) < 20
 
 
-@pytest.mark.rule("OP-04")
-def test_quarantined_rows_are_told_by_reason_and_are_no_lag(tmp_path: Path) -> None:
-    memory.make_memory(tmp_path, ["one", "two"])
-    settings = memory.settings_for(tmp_path)
-    memory.execute(tmp_path / "memory.db", "UPDATE memory_events SET content = x'ff' WHERE id = 1")
-    memory.sync_memory(settings)
-    found = facts.gather(settings)
-    assert found.quarantined == {"blob_in_text": 1}
-    assert (found.lag_rows, found.lag_seconds) == (0, 0.0)
-
-
-def test_a_rebuild_under_way_has_a_phase_and_a_progress(tmp_path: Path) -> None:
-    memory.make_memory(tmp_path, ["one", "two", "three", "four"])
-    settings = memory.settings_for(tmp_path)
-    memory.sync_memory(settings)
-    green = (
-        "INSERT INTO syncer_generations (generation, alias, source_table, created_at, expired_to,"
-        " change_seq, phase, last_id, rows) SELECT 'memory--2', alias, source_table, created_at,"
-        " expired_to, change_seq, 'building', ?, ? FROM syncer_generations"
-    )
-    memory.execute(tmp_path / "memory.db", green, ("1", 1))
-    found = facts.gather(settings)
-    assert found.rebuild_progress == 0.25
-    assert [one.phase for one in found.generations] == ["serving", "being built by a rebuild"]
-    assert found.lag_rows == 0
-    memory.execute(tmp_path / "memory.db", "UPDATE syncer_generations SET walked = 1")
-    assert facts.gather(settings).rebuild_progress == 1.0
-
-
-def test_facts_are_gathered_from_any_thread(tmp_path: Path) -> None:
-    memory.make_memory(tmp_path, ["one"])
-    settings = memory.settings_for(tmp_path)
-    memory.sync_memory(settings)
-    found: list[Facts] = []
-    asking = threading.Thread(target=lambda: found.append(facts.gather(settings)))
-    asking.start()
-    asking.join()
-    assert found[0].lag_rows == 0
-
-
-def test_a_database_that_is_locked_or_gone_is_an_error_in_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_dear_look_is_given_again_for_a_while_and_what_waits_gets_older(
+    settings: Settings,
 ) -> None:
-    memory.make_memory(tmp_path, ["one"])
-    settings = memory.settings_for(tmp_path, **{"source.busy_timeout": 3600})
+    memory.execute(settings.source.database, "UPDATE memory_events SET content = 'x' WHERE id = 1")
+    now, spent = [100.0], count()  # each look takes a second of computing
+    look = facts.Sparing(lambda: settings, lambda: now[0], lambda: float(next(spent)))
+    first = look()
+    assert first.lag_rows == 1
+    assert first.lag_seconds is not None
     memory.sync_memory(settings)
-    monkeypatch.setattr(facts, "_PATIENCE", 0.1)
-    with closing(memory.write(tmp_path / "memory.db")) as holder:
-        holder.execute("PRAGMA locking_mode = EXCLUSIVE")
-        holder.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(SyncerError):
-            facts.gather(settings)
-    (tmp_path / "memory.db").rename(tmp_path / "elsewhere.db")
-    with pytest.raises(SourceError):
-        facts.gather(settings)
+    now[0] += 19.0
+    again = look()
+    assert (again.lag_rows, again.lag_seconds) == (1, first.lag_seconds + 19.0)
+    now[0] += 2.0
+    assert (look().lag_rows, look().lag_seconds) == (0, 0.0)
+
+
+def test_a_look_that_costs_little_is_taken_each_time(settings: Settings) -> None:
+    look = facts.Sparing(lambda: settings)
+    assert look().lag_rows == 0
+    memory.execute(settings.source.database, "UPDATE memory_events SET content = 'x' WHERE id = 1")
+    assert look().lag_rows == 1
+    settings.source.database.rename(settings.source.database.with_name("away.db"))
+    with pytest.raises(SyncerError):
+        look()
