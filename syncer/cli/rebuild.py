@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from syncer import lock
 from syncer.cli import compose, opening, specs
 from syncer.cli.change import Change
 from syncer.cli.lenders import measuring
@@ -14,7 +15,7 @@ from syncer.cli.opening import Sides
 from syncer.cli.run import everything, reported, stoppable, work_on_serving
 from syncer.errors import ExitCode, IdentityError, LockedError
 from syncer.model import Phase
-from syncer.settings import Settings
+from syncer.settings import Settings, digest
 from syncer.state import Generation, kept_ones
 
 if TYPE_CHECKING:
@@ -45,8 +46,28 @@ def rollback(settings: Settings, report: Report, to: str | None) -> ExitCode:
 @contextmanager
 def alone(sides: Sides) -> Iterator[None]:
     """Keep others from rebuilding, rolling back or removing generations while the block runs."""
-    with opening.locked(sides, f"{sides.alias}--rebuild"):
+    with opening.locked(sides, _name(sides)):
         yield
+
+
+def _name(sides: Sides) -> str:
+    return f"{sides.alias}--rebuild"
+
+
+def is_interrupted(sides: Sides) -> bool:
+    """Say whether a rebuild towards the settings was begun, and nobody is at work on it.
+
+    To be asked after a run on what serves: only while there is such a rebuild, that is not noted
+    as made by these settings.
+    """
+    known = sides.store.serving(sides.alias)
+    if known is None or known.settings_digest == digest(sides.settings):
+        return False
+    try:
+        with lock.held(sides.lock_path(_name(sides)), "a rebuild", named=False):
+            return True
+    except LockedError:
+        return False
 
 
 def _rebuild(sides: Sides, report: Report, stop: Stop) -> SyncResult:

@@ -83,15 +83,19 @@ class Tasks:
             retry(look_at_target, sides, known, self._kept.connection())
 
     def _synced(self, found: Ready) -> SyncResult:
+        from syncer.cli.rebuild import is_interrupted, rebuild_on
+
+        rebuilds = self.settings.daemon.on_recipe_change == "rebuild"
         try:
-            return work_on_serving(found, self._report, everything)
+            result = work_on_serving(found, self._report, everything)
         except RecipeError as error:
-            if self.settings.daemon.on_recipe_change != "rebuild":
+            if not rebuilds:
                 raise
             self._report.warn(f"{error.message}; the collection is rebuilt")
-        from syncer.cli.rebuild import rebuild_on
-
-        return rebuild_on(found, self._report)
+            return rebuild_on(found, self._report)
+        if rebuilds and not result.more and is_interrupted(found.sides):
+            return result.plus(rebuild_on(found, self._report))
+        return result
 
     def verify(self) -> None:
         """Compare both stores, and mend what differs if that is asked for."""
