@@ -1,6 +1,7 @@
 """``python -m syncer``, and the console script."""
 
 import os
+import signal
 import sys
 import threading
 
@@ -13,9 +14,12 @@ def main() -> None:
     # gRPC writes failed handshakes to stderr, in the midst of the log; they are told as errors
     # anyway. Read when it is imported; what the operator has set is kept.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    from syncer.cli import main as run  # noqa: PLC0415 - nothing is imported for a mere import
+    try:
+        from syncer.cli import main as run  # noqa: PLC0415 - nothing is imported for a mere import
 
-    code = int(run())
+        code = int(run())
+    except KeyboardInterrupt:  # before there was anybody to hear of it
+        code = 128 + signal.SIGINT
     left = [each for each in threading.enumerate() if not each.daemon]
     if left != [threading.main_thread()]:
         sys.stdout.flush()

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import memory
 import pytest
+from qdrant_http import started
 
 from syncer import lock
 from syncer.settings import Settings
@@ -40,6 +41,21 @@ def embed(self, texts, counts=(), real=HashEmbedder.embed):
 HashEmbedder.embed = embed
 sys.exit(main(["once", "--json"]))
 """
+
+
+LOADING = """
+import signal, sys
+from syncer.__main__ import main
+
+class Asked:
+    def find_spec(self, name, path=None, target=None):
+        if name == "typer":
+            signal.raise_signal(int(sys.argv.pop()))
+
+sys.meta_path.insert(0, Asked())
+main()
+"""
+SLOW_READS = {"kind": "slow", "seconds": 60, "times": None, "method": "POST", "path": "*/scroll"}
 
 
 class Run:
@@ -194,6 +210,41 @@ def test_a_run_that_waits_for_a_lock_ends(settings: Settings) -> None:
         stopped(run, signal.SIGTERM, 143)
     nothing_noted(settings)
     assert memory.sync_memory(settings).embedded == ROWS
+
+
+@pytest.mark.parametrize(("number", "code"), SIGNALS)
+def test_a_program_that_is_still_being_loaded_ends_and_says_nothing(
+    settings: Settings, number: signal.Signals, code: int
+) -> None:
+    with running(["-c", LOADING, str(int(number))], settings) as run:
+        out, err = run.process.communicate(timeout=PATIENCE)
+    assert (out, err) == ("", "")
+    by_itself = number is signal.SIGINT  # what SIGTERM ends, a shell calls 143
+    assert run.process.returncode == (code if by_itself else -number)
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [SIGNALS[0], pytest.param(*SIGNALS[1], marks=pytest.mark.long)]
+)
+def test_a_comparison_ends_at_once_and_nothing_is_noted(
+    tmp_path: Path, settings: Settings, number: signal.Signals, code: int
+) -> None:
+    with ExitStack() as stack:
+        server = stack.enter_context(started(tmp_path / "storage"))
+        there = {"SYNCER_TARGET__URL": server.url, "SYNCER_TARGET__TIMEOUT": "3600"}
+        first = stack.enter_context(once(settings, SYNCER_SYNC__WINDOW_ROWS="500", **there))
+        assert first.end()[0] == 0
+        server.faults(SLOW_READS)
+        command = ["-m", "syncer", "verify", "--json"]
+        run = stack.enter_context(running(command, settings, **there))
+        deadline = time.monotonic() + PATIENCE
+        while not server.faults()["happened"]:
+            assert time.monotonic() < deadline, "it never compares"
+            time.sleep(0.02)
+        stopped(run, number, code)
+    with closing(StateStore(settings.source.database)) as store:
+        (known,) = store.generations("memory")
+        assert store.verified(known.generation) is None
 
 
 def wait_until_open(pid: int, path: Path) -> None:
