@@ -21,8 +21,7 @@ COPY --from=build /opt/syncer /opt/syncer
 ENV PATH=/opt/syncer/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
-    HF_HOME=/data/models \
-    SYNCER_CONFIG=/etc/syncer/syncer.toml
+    HF_HOME=/data/models
 USER 10001:10001
 WORKDIR /data
 VOLUME /data

@@ -6,10 +6,12 @@ import re
 import shlex
 from pathlib import Path
 
+import memory
 import pytest
 import yaml
+from commands import run
 
-from syncer.settings import load
+from syncer.settings import find, load
 
 ROOT = Path(__file__).parents[2]
 COMPOSE = yaml.safe_load((ROOT / "deploy/compose/compose.yaml").read_text())
@@ -80,8 +82,11 @@ def test_the_versions_that_the_image_is_built_with_are_those_of_the_lock() -> No
 
 
 def test_only_syncer_gets_the_key_that_writes() -> None:
-    holders = {name for name, one in SERVICES.items() if "qdrant_key" in one.get("secrets", [])}
-    assert holders == {"syncer"}
+    holders = {name for name, one in SERVICES.items() if "${QDRANT_API_KEY" in str(one)}
+    assert holders == {"qdrant", "syncer"}
+    assert [secret["environment"] for secret in COMPOSE["secrets"].values()] == [
+        "QDRANT_READ_ONLY_API_KEY", "GRAFANA_PASSWORD"
+    ]  # fmt: skip
     assert SERVICES["prometheus"]["secrets"] == ["qdrant_read_only_key"]
     environment = SERVICES["qdrant"]["environment"]
     assert environment["QDRANT__SERVICE__API_KEY"].startswith("${QDRANT_API_KEY:?")
@@ -93,6 +98,14 @@ def test_only_syncer_gets_the_key_that_writes() -> None:
     assert set(COMPOSE["secrets"]) == {
         secret for one in SERVICES.values() for secret in one.get("secrets", [])
     }
+
+
+def test_no_secret_has_to_be_copied_into_a_read_only_file_system() -> None:
+    """Compose refuses it, unless the secret is a file that it can mount."""
+    copied = {name for name, one in COMPOSE["secrets"].items() if "file" not in one}
+    for name, service in SERVICES.items():
+        if service.get("read_only"):
+            assert not copied & set(service.get("secrets", [])), name
 
 
 @pytest.mark.parametrize("name", sorted(SERVICES))
@@ -115,15 +128,20 @@ def test_what_is_mounted_from_here_is_here() -> None:
                 assert source in COMPOSE["volumes"]
 
 
-def test_syncers_settings_in_compose_are_settings(tmp_path: Path) -> None:
-    environment = {
-        name: re.sub(r"\$\{[^}]*\}", "", value)
+def test_syncers_settings_in_image_and_compose_are_settings_that_need_no_file(
+    tmp_path: Path,
+) -> None:
+    baked = dict(pair.split("=", 1) for pair in shlex.split(dict(last_stage())["ENV"]))
+    given = {
+        name: re.sub(r"\$\{[^}:]*:\?[^}]*\}", "a-key", value)
         for name, value in SERVICES["syncer"]["environment"].items()
     }
-    key = tmp_path / "key"
-    key.write_text("a-key")
-    environment["SYNCER_TARGET__API_KEY_FILE"] = str(key)
-    settings = load(None, environ=environment)
+    blank = {name: re.sub(r"\$\{[^}]*:-\}", "", value) for name, value in given.items()}
+    environment = {**baked, **blank}
+    assert not [value for value in environment.values() if "${" in value]
+    settings = load(find(environment, tmp_path), environ=environment)
+    assert settings.target.api_key is not None
+    assert settings.target.api_key.get_secret_value() == "a-key"
     assert settings.target.url == "http://qdrant:6333"
     assert settings.metrics.listen == "0.0.0.0:9464"
     assert SERVICES["syncer"]["read_only"] is True
@@ -146,8 +164,23 @@ def test_the_scrape_configuration_names_services_of_compose() -> None:
             assert target.split(":")[0] in SERVICES
 
 
-def test_the_cron_line_is_one_with_a_user_and_a_command() -> None:
-    (line,) = [line for line in CRON.splitlines() if line.startswith("*")]
-    *when, user, program = shlex.split(line)[:7]
-    assert (len(when), user, program) == (5, "syncer", "/opt/syncer/bin/syncer")
+def test_the_cron_lines_have_a_user_and_a_command() -> None:
+    lines = [line for line in CRON.splitlines() if re.match(r"[*\d]", line)]
+    assert [line.split()[7] for line in lines] == ["once", "verify"]
+    for line in lines:
+        *when, user, program = shlex.split(line)[:7]
+        assert (len(when), user, program) == (5, "syncer", "/opt/syncer/bin/syncer")
     assert CRON.endswith("\n")
+
+
+def test_cron_has_nothing_to_send_while_all_is_well(tmp_path: Path) -> None:
+    memory.make_memory(tmp_path, ["one"])
+    (tmp_path / "syncer.toml").write_text(
+        '[source]\ndatabase = "memory.db"\n[embed]\nprovider = "hash"\n'
+    )
+    environment = dict(re.findall(r"^(SYNCER_\w+)=(.*)$", CRON, re.MULTILINE))
+    for command in ("once", "once", "verify"):
+        done = run(command, cwd=tmp_path, **environment)
+        assert (done.code, done.out, done.err) == (0, "", "")
+    (tmp_path / "memory.db").unlink()
+    assert "there is no database" in run("once", cwd=tmp_path, **environment).err
