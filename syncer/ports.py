@@ -152,6 +152,10 @@ class Target(Protocol):
     TargetUnavailableError when it is not known whether they were applied. Points that are refused
     for what they are do not keep others from being written, and are returned; what is refused
     whatever it is raises.
+
+    A target may be asked to preserve what is not syncer's: then vectors and payload keys that a
+    written point does not name stay in the one that is there, until that is deleted. Interrupted
+    amid such a write, a point says of itself that it is open.
     """
 
     def look_up(self, ids: Mapping[PointId, Key]) -> dict[Key, Held]:

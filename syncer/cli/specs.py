@@ -51,6 +51,7 @@ def target_spec(settings: Settings) -> TargetSpec:
         client_cert=target.client_cert_file,
         client_key=target.client_key_file,
         allow_old_server=target.allow_old_server,
+        preserve_foreign_payload=target.preserve_foreign_payload,
         creation=Creation(
             shard_number=target.shard_number,
             replication_factor=target.replication_factor,

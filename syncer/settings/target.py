@@ -79,6 +79,10 @@ class TargetSettings(Section):
         default="document", description="Payload key of a chunk's text."
     )
     metadata_key: PayloadKey = Field(default="metadata", description="Payload key of the metadata.")
+    preserve_foreign_payload: bool = Field(
+        default=False,
+        description="Leave payload keys alone that somebody else puts into syncer's points.",
+    )
     vector: OptionalText = Field(
         default=None, description="Name of the dense vector; by default made from the model's."
     )

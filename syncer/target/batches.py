@@ -26,16 +26,16 @@ def written(points: Sequence[Point], write: Callable[[Sequence[Point]], Written]
 
 
 def cut(
-    points: Sequence[Point], most_points: int, most_bytes: int, found: Written
+    points: Sequence[Point], most_points: int, most_bytes: int, found: Written, around: int = 1
 ) -> Iterator[Batch]:
     """Yield `points` in their order, so that no batch passes either bound.
 
-    A point that passes the bound by itself comes alone.
+    Each takes `around` bytes more than its JSON. One that passes the bound by itself comes alone.
     """
     batch = Batch((), found)
     size = 0
     for point in points:
-        added = len(found[point.id]) + 1
+        added = len(found[point.id]) + around
         if batch and (len(batch) >= most_points or size + added > most_bytes):
             yield batch
             batch, size = Batch((), found), 0

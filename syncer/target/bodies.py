@@ -8,10 +8,13 @@ import numpy as np
 import orjson
 
 from syncer.keys import PointId, canonical_json
-from syncer.model import Point, SparseVector, Vector
+from syncer.model import SYNC_KEY, Point, SparseVector, Vector
 
 Written = Mapping[PointId, bytes]
 """Points as they are sent, by id."""
+
+OPENED = {"content": "", "payload": "", "text": ""}
+"""What the record of a point says whose vectors and payload are being replaced."""
 
 
 def written(points: Sequence[Point]) -> Written:
@@ -32,13 +35,38 @@ def upsert(ids: Sequence[PointId], found: Written) -> bytes:
     return b'{"points":[%b]}' % b",".join(found[one] for one in ids)
 
 
+def replacement(points: Sequence[Point], gone: Sequence[str]) -> bytes:
+    """Return the body of a batch that replaces vectors and payload keys of points, in place.
+
+    They are opened first; the payload keys `gone` are taken out, and all others stay.
+    """
+    ids = _exactly([point.id for point in points])
+    vectors = [
+        {"id": _exactly(point.id), "vector": _named(point)} for point in points if point.vectors
+    ]
+    operations: list[object] = [
+        {"set_payload": {"payload": OPENED, "key": SYNC_KEY, "points": ids}},
+        *([{"update_vectors": {"points": vectors}}] if vectors else []),
+        *([{"delete_payload": {"keys": list(gone), "points": ids}}] if gone else []),
+    ]
+    operations += [
+        {"set_payload": {"payload": _exactly(point.payload), "points": _exactly([point.id])}}
+        for point in points
+    ]
+    return orjson.dumps({"operations": operations}, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
 def _json(point: Point) -> bytes:
     whole = {
         "id": _exactly(point.id),
-        "vector": {name: _plain(vector) for name, vector in point.vectors.items()},
+        "vector": _named(point),
         "payload": _exactly(point.payload),
     }
     return orjson.dumps(whole, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def _named(point: Point) -> dict[str, object]:
+    return {name: _plain(vector) for name, vector in point.vectors.items()}
 
 
 def _exactly(value: object) -> orjson.Fragment:

@@ -18,6 +18,7 @@ from syncer.target.faults import CLIENT_ERRORS
 
 FORMAT = 1  # of the collection's metadata; raise it when old readers would misunderstand
 DESCRIPTION = "syncer"
+FORMER_KEYS = "syncer_former_keys"
 TOKEN = "syncer_token"  # noqa: S105 - the name of a key, no secret
 
 
@@ -174,17 +175,40 @@ class Catalog:
 
     def token(self, generation: str) -> str | None:
         """Return the token that the collection carries."""
-        with self._connection.translated(f"reading {generation}"):
-            metadata = self._client.get_collection(generation).config.metadata or {}
-        token = metadata.get(TOKEN)
+        token = self._metadata(generation).get(TOKEN)
         return token if isinstance(token, str) else None
 
     def set_description(self, generation: str, description: Description) -> None:
         """Let the generation say something else of itself, after the mapping has changed."""
+        metadata: dict[str, object] = {DESCRIPTION: _to_metadata(description)}
+        if self._connection.spec.preserve_foreign_payload:
+            now = {description.document_key, description.metadata_key}
+            metadata[FORMER_KEYS] = sorted(self.own_keys(generation) - now)
         with self._connection.translated(f"describing {generation}"):
-            self._client.update_collection(
-                generation, metadata={DESCRIPTION: _to_metadata(description)}
-            )
+            self._client.update_collection(generation, metadata=metadata)
+
+    def former_keys(self, generation: str) -> list[str]:
+        """Return the payload keys that were syncer's by an earlier mapping.
+
+        They are noted only while the keys of others are preserved: else they go by themselves.
+        """
+        found = self._metadata(generation).get(FORMER_KEYS)
+        return [str(key) for key in found] if isinstance(found, list) else []
+
+    def own_keys(self, generation: str) -> set[str]:
+        """Return the payload keys that hold or held what syncer writes, the record's apart."""
+        metadata = self._metadata(generation)
+        described = _from_metadata(generation, metadata)
+        former = metadata.get(FORMER_KEYS)
+        return {
+            described.document_key,
+            described.metadata_key,
+            *(former if isinstance(former, list) else ()),
+        }
+
+    def _metadata(self, generation: str) -> Mapping[str, object]:
+        with self._connection.translated(f"reading {generation}"):
+            return self._client.get_collection(generation).config.metadata or {}
 
 
 def pointing(alias: str, found: str | None, generation: str) -> list[models.AliasOperations]:

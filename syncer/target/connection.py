@@ -55,6 +55,7 @@ class TargetSpec:
     client_cert: Path | None = None
     client_key: Path | None = None
     allow_old_server: bool = False
+    preserve_foreign_payload: bool = False
     creation: Creation = field(default_factory=Creation)
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import cached_property
 
 from qdrant_client import models
@@ -12,19 +11,17 @@ from syncer.errors import RejectedError, TargetError, TargetUnavailableError
 from syncer.keys import Key, PointId
 from syncer.model import SYNC_KEY, Held, Point, Reason, Vector
 from syncer.records import Record, RecordPage
-from syncer.target import bodies, messages, rest
+from syncer.target import bodies, messages
 from syncer.target.batches import Batch, cut, unfit, written
 from syncer.target.bodies import Written
 from syncer.target.collection import TOKEN, Catalog
 from syncer.target.connection import Connection
 from syncer.target.halving import Halving
-from syncer.target.local import one_transaction
 from syncer.target.pace import Pace
+from syncer.target.preserving import writes_of
 from syncer.target.records import Records
-from syncer.target.structs import structs
 
 _LOOK_UP = 1000  # ids a request; an answer is some 200 bytes each
-_DELETE_TRIES = 3  # a refusal may come although half was done, and pass
 
 
 class GenerationTarget:
@@ -36,6 +33,7 @@ class GenerationTarget:
         self._generation = generation
         self._spec = connection.spec
         self._pace = Pace()
+        self._writes = writes_of(connection, generation)
         self.deleted = 0
         """How many points were asked to be deleted, there or not."""
 
@@ -71,35 +69,42 @@ class GenerationTarget:
 
     def batches(self, points: Sequence[Point]) -> list[Batch]:
         """Cut points into what a request takes, by the settings and by the collection's own."""
-        found = self._written(points)
-        return list(cut(points, self._most_points, self._spec.batch_bytes, found))
+        return list(self._cut(points, self._most_points, self._written(points)))
 
     def upsert(self, points: Sequence[Point]) -> dict[PointId, tuple[Reason, str]]:
         """Write whole points in their order; return those that are refused."""
-        return self._write(points, self._put)
+        return self._write(points, self._writes.whole)
 
     def open_rows(self, held: Sequence[Point], new: Sequence[Point]) -> None:
         """Write the commit records of rows that are being written; raise if one is refused."""
-        refused = self._write(held, self._put_records) | self._write(new, self._put)
+        refused = self._write(held, self._writes.records) | self._write(new, self._writes.whole)
         for _, why in refused.values():
             raise RejectedError(f"a row of {self._generation} cannot be opened: {why}")
 
+    def add_keys(self, points: Sequence[Point]) -> None:
+        """Set payload keys of points that are there; raise RejectedError if one is refused."""
+        for _, why in self._write(points, self._writes.records).values():
+            raise RejectedError(
+                f"payload keys of a point of {self._generation} cannot be set: {why}",
+                hint="See target.batch_bytes, and the server's limits.",
+            )
+
     def overwrite(self, points: Sequence[Point]) -> dict[PointId, tuple[Reason, str]]:
         """Replace the payloads of points and leave their vectors alone; return those refused."""
-        return self._write(points, self._put_payloads)
+        return self._write(points, self._writes.payloads)
 
     def delete(self, ids: Sequence[PointId]) -> None:
         """Delete points by id."""
         self.deleted += len(ids)
         for start in range(0, len(ids), _LOOK_UP):
-            self._delete(list(ids[start : start + _LOOK_UP]))
+            self._writes.delete(list(ids[start : start + _LOOK_UP]))
 
     def row_page(self, offset: PointId | None = None) -> tuple[list[str], PointId | None]:
         """Return the keys as JSON of a page of rows, and where the next one begins."""
         with self._connection.translated(f"reading points of {self._generation}"):
             records, following = self._client.scroll(
                 self._generation,
-                limit=self._page,
+                limit=self.page,
                 offset=offset,
                 with_payload=[SYNC_KEY],
                 with_vectors=False,
@@ -131,7 +136,7 @@ class GenerationTarget:
 
     @cached_property
     def _records(self) -> Records:
-        return Records(self._connection, self._generation, self._page)
+        return Records(self._connection, self._generation, self.page)
 
     def _write(
         self, points: Sequence[Point], put: Callable[[Sequence[Point], Written], None]
@@ -150,7 +155,7 @@ class GenerationTarget:
         }
         fit = [point for point in newest.values() if point.id not in refused]
         halving = Halving(lambda some: put(some, found))
-        for batch in cut(fit, self._pace.bound(self._most_points), most, found):
+        for batch in self._cut(fit, self._pace.bound(self._most_points), found):
             try:
                 halving.write(batch)
             except TargetUnavailableError as error:
@@ -165,76 +170,8 @@ class GenerationTarget:
     def _written(self, points: Sequence[Point]) -> Written:
         return written(points, messages.written if self._spec.rpc else bodies.written)
 
-    def _put(self, points: Sequence[Point], found: Written) -> None:
-        with self._writing(f"writing to {self._generation}"):
-            ids = [point.id for point in points]
-            if self._spec.rest:
-                body = bodies.upsert(ids, found)
-                self._confirm(rest.upsert(self._connection, self._generation, body))
-            elif self._spec.rpc:
-                self._confirm(messages.upsert(self._connection, self._generation, ids, found))
-            else:
-                self._confirm(self._client.upsert(self._generation, structs(points), wait=True))
-
-    def _put_records(self, points: Sequence[Point], _: Written) -> None:
-        self._update(
-            [
-                models.SetPayloadOperation(
-                    set_payload=models.SetPayload(payload=dict(point.payload), points=[point.id])
-                )
-                for point in points
-            ]
-        )
-
-    def _put_payloads(self, points: Sequence[Point], _: Written) -> None:
-        self._update(
-            [
-                models.OverwritePayloadOperation(
-                    overwrite_payload=models.SetPayload(
-                        payload=dict(point.payload), points=[point.id]
-                    )
-                )
-                for point in points
-            ]
-        )
-
-    def _update(self, operations: Sequence[models.UpdateOperation]) -> None:
-        with self._writing(f"writing payloads to {self._generation}"):
-            for result in self._client.batch_update_points(
-                self._generation, update_operations=operations, wait=True
-            ):
-                self._confirm(result)
-
-    def _delete(self, ids: Sequence[PointId]) -> None:
-        """Delete points; an answer that refuses it is not believed at once."""
-        selector = models.PointIdsList(points=list(ids))
-        for left in reversed(range(_DELETE_TRIES)):
-            try:
-                with self._writing(f"deleting from {self._generation}"):
-                    self._confirm(
-                        self._client.delete(self._generation, points_selector=selector, wait=True)
-                    )
-            except RejectedError:
-                if not left:
-                    raise
-            else:
-                return
-
-    @contextmanager
-    def _writing(self, what: str) -> Iterator[None]:
-        """Translate errors; what the block writes to local mode reaches the disk together."""
-        with self._connection.translated(what), one_transaction(self._client, self._generation):
-            yield
-
-    def _confirm(self, result: models.UpdateResult | None) -> None:
-        """Raise TargetUnavailableError unless the write is done, not only taken."""
-        if result is None or result.status != models.UpdateStatus.COMPLETED:
-            answer = "nothing" if result is None else result.status.value
-            raise TargetUnavailableError(
-                f"{self._generation}: the server answered {answer}, not completed",
-                hint="Only `completed` lets the position move. Nothing is lost; run again, and "
-                "look at the server's log if it stays so.",
-            )
+    def _cut(self, points: Sequence[Point], most: int, found: Written) -> Iterator[Batch]:
+        return cut(points, most, self._spec.batch_bytes, found, self._writes.around)
 
     @cached_property
     def _strict(self) -> models.StrictModeConfigOutput | None:
@@ -251,7 +188,8 @@ class GenerationTarget:
         return min(self._spec.batch_points, allowed or self._spec.batch_points)
 
     @property
-    def _page(self) -> int:
+    def page(self) -> int:
+        """How many points a request may ask for."""
         allowed = self._strict.max_query_limit if self._strict else None
         return min(_LOOK_UP, allowed or _LOOK_UP)
 

@@ -16,6 +16,10 @@ class _Upserted(BaseModel):
     result: models.UpdateResult | None = None
 
 
+class _Updated(BaseModel):
+    result: list[models.UpdateResult]
+
+
 def ask(connection: Connection, generation: str, path: str, asked: BaseModel, form: type[T]) -> T:
     """Return what `path` below a collection answers, as far as `form` looks at it.
 
@@ -29,6 +33,12 @@ def upsert(connection: Connection, generation: str, body: bytes) -> models.Updat
     """Return what Qdrant says of an upsert that it was to wait for; raises the client's errors."""
     path = "/points?wait=true"
     return _sent(connection, generation, "PUT", path, body, _Upserted).result
+
+
+def update(connection: Connection, generation: str, body: bytes) -> list[models.UpdateResult]:
+    """Return what Qdrant says of each operation of a batch; raises the client's errors."""
+    path = "/points/batch?wait=true"
+    return _sent(connection, generation, "POST", path, body, _Updated).result
 
 
 def _sent(

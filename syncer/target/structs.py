@@ -12,13 +12,14 @@ from syncer.model import Point, SparseVector, Vector
 def structs(points: Sequence[Point]) -> list[models.PointStruct]:
     """Return points as the client takes them."""
     return [
-        models.PointStruct(
-            id=point.id,
-            payload=dict(point.payload),
-            vector={name: as_client(vector) for name, vector in point.vectors.items()},
-        )
+        models.PointStruct(id=point.id, payload=dict(point.payload), vector=named(point))  # type: ignore[arg-type]
         for point in points
     ]
+
+
+def named(point: Point) -> dict[str, list[float] | models.SparseVector]:
+    """Return a point's vectors by name as the client takes them."""
+    return {name: as_client(vector) for name, vector in point.vectors.items()}
 
 
 def as_client(vector: Vector | SparseVector) -> list[float] | models.SparseVector:

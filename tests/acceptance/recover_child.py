@@ -14,6 +14,7 @@ from syncer.canonical import CanonicalTable
 from syncer.cli.recover import Wish, recover
 from syncer.state import GenerationState
 from syncer.target import ForeignPoints, GenerationTarget
+from syncer.target.writes import Writes
 
 MOMENTS: dict[str, tuple[type, str, int | str, bool]] = {
     "nothing done": (ForeignPoints, "pages", 1, False),
@@ -26,7 +27,7 @@ MOMENTS: dict[str, tuple[type, str, int | str, bool]] = {
     "before the state knows": (GenerationState, "commit", 1, False),
     "state knows": (GenerationState, "commit", 1, True),
     "before foreign points go": (GenerationTarget, "delete", "foreign", False),
-    "between two foreign points": (GenerationTarget, "_delete", 1, True),
+    "between two foreign points": (Writes, "delete", 1, True),
     "foreign points gone": (GenerationTarget, "delete", "foreign", True),
     "before the last token": (GenerationTarget, "write_token", 2, False),
     "last token left": (GenerationState, "confirm_token", 2, True),

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from syncer.keys import Key, PointId
 from syncer.model import SYNC_KEY, Held, Point, Reason, SparseVector, StoredVectors, Vector
 from syncer.records import Record, RecordPage
 
+Vectors = Mapping[str, Vector | SparseVector]
+
 
 class FakeTarget:
     """Keeps points by id; see ``syncer.ports.Target``."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, preserve: bool = False) -> None:
+        self._preserve = preserve
         self.points: dict[PointId, Point] = {}
         self._token: str | None = None
 
@@ -55,10 +59,19 @@ class FakeTarget:
         return [points[start : start + 7] for start in range(0, len(points), 7)]
 
     def upsert(self, points: Sequence[Point]) -> dict[PointId, tuple[Reason, str]]:
-        """Replace whole points."""
+        """Replace whole points, or what of them is named."""
         refused = _refused(points)
-        self.points |= {point.id: point for point in points if point.id not in refused}
+        for point in points:
+            if point.id not in refused:
+                self.points[point.id] = self._kept(point, point.vectors)
         return refused
+
+    def _kept(self, point: Point, vectors: Vectors) -> Point:
+        """Return a point as it is to be, with what is to be preserved of the one that is there."""
+        old = self.points.get(point.id) if self._preserve else None
+        if old is None:
+            return replace(point, vectors=vectors)
+        return Point(point.id, {**old.payload, **point.payload}, {**old.vectors, **vectors})
 
     def open_rows(self, held: Sequence[Point], new: Sequence[Point]) -> None:
         """Merge payloads of points that are there, write the others bare."""
@@ -68,12 +81,11 @@ class FakeTarget:
         self.upsert(new)
 
     def overwrite(self, points: Sequence[Point]) -> dict[PointId, tuple[Reason, str]]:
-        """Replace payloads."""
+        """Replace payloads, or the keys that are named."""
         refused = _refused(points)
         for point in points:
             if point.id not in refused:
-                vectors = self.points[point.id].vectors
-                self.points[point.id] = Point(point.id, point.payload, vectors)
+                self.points[point.id] = self._kept(point, self.points[point.id].vectors)
         return refused
 
     def delete(self, ids: Sequence[PointId]) -> None:

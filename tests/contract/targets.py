@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
@@ -58,8 +59,8 @@ class Fake:
 
     name = "fake"
 
-    def __init__(self) -> None:
-        self.target = FakeTarget()
+    def __init__(self, *, preserve: bool = False) -> None:
+        self.target = FakeTarget(preserve=preserve)
 
     def peek(self, identifier: PointId) -> tuple[dict[str, object], dict[str, list[float]]] | None:
         """Look into the dictionary."""
@@ -117,13 +118,15 @@ class Qdrant:
 
 
 @contextmanager
-def made(name: str, folder: Path) -> Iterator[Kind]:
-    """Make a target of this kind, with nothing in it."""
+def made(name: str, folder: Path, *, preserve: bool = False) -> Iterator[Kind]:
+    """Make a target of this kind, with nothing in it; it may `preserve` what is not syncer's."""
     if name == "fake":
-        yield Fake()
+        yield Fake(preserve=preserve)
         return
     with ExitStack() as stack:
-        connection = stack.enter_context(connect(stack.enter_context(_place(name, folder))))
+        spec = stack.enter_context(_place(name, folder))
+        spec = replace(spec, preserve_foreign_payload=preserve)
+        connection = stack.enter_context(connect(spec))
         found = Qdrant(name, connection, "syncer-contract-test")
         stack.callback(found.drop)
         yield found

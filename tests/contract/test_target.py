@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,7 +29,21 @@ RUNS_ON = {
 @pytest.fixture(params=targets.NAMES)
 def kind(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kind]:
     """Each target that can be had here; which it is, is printed."""
-    with targets.made(request.param, tmp_path) as found:
+    with made(request, tmp_path) as found:
+        yield found
+
+
+@pytest.fixture(params=targets.NAMES)
+def preserving(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kind]:
+    """Each target once more, asked to preserve what is not syncer's."""
+    with made(request, tmp_path, preserve=True) as found:
+        yield found
+
+
+@contextmanager
+def made(request: pytest.FixtureRequest, folder: Path, *, preserve: bool = False) -> Iterator[Kind]:
+    """Make the target that a test asks for, and see that it is that one."""
+    with targets.made(request.param, folder, preserve=preserve) as found:
         where = found.runs_on()
         print(f"{request.node.name} runs on {where}")  # noqa: T201 - asked for
         assert f"[{found.name}" in request.node.name
@@ -278,3 +293,67 @@ def test_vectors_come_by_id_and_name(kind: Kind) -> None:
     found = kind.target.vectors("v", [1, 2, 3])
     assert found.keys() == {1}
     assert found[1] == pytest.approx([0.6, 0.8])
+
+
+def test_a_whole_write_replaces_foreign_keys_and_vectors(kind: Kind) -> None:
+    with_theirs(kind)
+    kind.target.upsert([whole(1, "y")])
+    assert is_whole(kind, whole(1, "y"))
+
+
+@pytest.mark.rule("QT-05")
+def test_a_whole_write_preserves_what_it_does_not_name_and_replaces_what_it_does(
+    preserving: Kind,
+) -> None:
+    with_theirs(preserving)
+    written = Point(1, {"metadata": {"b": 2}, SYNC_KEY: {"row": "1"}}, {"v": (0.8, 0.6)})
+    assert preserving.target.upsert([written, whole(2)]) == {}
+    found = preserving.peek(1)
+    assert found is not None
+    assert found[0] == {"document": "x", "theirs": {"k": [1]}, **written.payload}
+    assert found[1] == {"v": pytest.approx([0.8, 0.6]), "bm25": [3, 0.5]}
+    assert is_whole(preserving, whole(2))
+
+
+@pytest.mark.rule("QT-05")
+def test_a_payload_write_preserves_what_it_does_not_name(preserving: Kind) -> None:
+    with_theirs(preserving)
+    before = preserving.peek(1)
+    written = Point(1, {"document": "new", "metadata": {"b": 2}, SYNC_KEY: {"row": "1"}})
+    assert preserving.target.overwrite([written]) == {}
+    found = preserving.peek(1)
+    assert found is not None
+    assert before is not None
+    assert found[0] == {"theirs": {"k": [1]}, **written.payload}
+    assert found[1] == before[1]
+
+
+@pytest.mark.rule("QT-05")
+def test_a_point_that_is_deleted_takes_what_was_preserved_with_it(preserving: Kind) -> None:
+    with_theirs(preserving)
+    preserving.target.delete([1])
+    preserving.target.upsert([whole(1)])
+    assert is_whole(preserving, whole(1))
+
+
+@pytest.mark.rule("QT-05")
+def test_a_record_that_opens_a_row_may_come_twice_where_others_are_preserved(
+    preserving: Kind,
+) -> None:
+    for _ in range(2):
+        preserving.target.open_rows([], [opened(1, 4)])
+    assert preserving.target.look_up({1: (1,)}) == {(1,): Held("1", "", "", 4)}
+
+
+def with_theirs(kind: Kind) -> None:
+    """Write a point that has a key and a vector more than those that follow."""
+    plain = whole(1)
+    vectors = {**plain.vectors, "bm25": SparseVector((3,), (0.5,))}
+    kind.target.upsert([Point(1, {**plain.payload, "theirs": {"k": [1]}}, vectors)])
+
+
+def is_whole(kind: Kind, written: Point) -> bool:
+    """Say whether a point has what was written, and nothing else."""
+    found = kind.peek(written.id)
+    assert found is not None
+    return found[0] == written.payload and found[1] == {"v": pytest.approx([0.6, 0.8])}

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
+import memory
 import on_the_wire as wire
 import over_grpc
+import preserved
 import pytest
 from qdrant_http import Options, Server, running
+
+from syncer.settings import Settings
 
 
 @pytest.fixture(scope="session")
@@ -66,4 +71,22 @@ def rpc_target(rpc_server: Server) -> Iterator[wire.Wire]:
     """A fresh generation on it."""
     with over_grpc.fresh(rpc_server) as found:
         rpc_server.rpc.calls.clear()
+        yield found
+
+
+@pytest.fixture(params=["local", "server"])
+def preserving(request: pytest.FixtureRequest, server: Server, tmp_path: Path) -> Settings:
+    """Three rows, and settings that ask to preserve what others put into their points."""
+    memory.make_memory(tmp_path, ["one", preserved.LONG, "three"])
+    if request.param == "local":
+        return memory.settings_for(tmp_path, **preserved.ON)
+    options = {"sparse.enabled": True, **preserved.ON}
+    return wire.settings(tmp_path, server.url, **options)
+
+
+@pytest.fixture
+def place(preserving: Settings) -> Iterator[preserved.Place]:
+    """Those rows, synced, the second one in several chunks."""
+    with preserved.opened(preserving) as found:
+        found.sync()
         yield found

@@ -45,6 +45,7 @@ OTHER: dict[str, object] = {
     "target.batch_bytes": 65536,
     "target.document_key": "text",
     "target.metadata_key": "meta",
+    "target.preserve_foreign_payload": True,
     "target.vector": "v",
     "target.payload_indexes": [],
     "target.grpc_port": 1,
