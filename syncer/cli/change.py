@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from syncer.cli import compose, opening
+from syncer.cli.carried import carry_foreign
 from syncer.cli.lenders import donors
 from syncer.cli.run import narrow
 from syncer.errors import DriftError, IdentityError, SyncerError
@@ -49,6 +50,8 @@ class Change:
                 total = self._built(pipeline)
                 if not total.more:
                     total = total.plus(self._checked(pipeline))
+                if not total.more:
+                    total = replace(total, more=not self._carried())
             if not total.more:
                 total = total.plus(self._taken_over(pipeline))
             if total.more:
@@ -95,6 +98,13 @@ class Change:
         self.found.sides.store.enter(self.heir, self.phase)
         self._check_size()
         return written
+
+    def _carried(self) -> bool:
+        """Let what others have put into blue's points go over, if asked to; False if stopped."""
+        target = self.found.sides.settings.target
+        if self.blue is None or not target.preserve_foreign_payload:
+            return True
+        return carry_foreign(self.found, self.report, self.blue, self.heir)
 
     def _check_drift(self, found: VerifyResult) -> None:
         """Raise DriftError if a row differs; foreign points have been there, and stay."""

@@ -4,6 +4,7 @@ from syncer.target.collection import Catalog, generation_name, is_generation_of
 from syncer.target.connection import Connection, TargetSpec, connect
 from syncer.target.creation import Creation
 from syncer.target.foreign import ForeignPoints
+from syncer.target.foreign_payload import ForeignPayload
 from syncer.target.null import NullTarget
 from syncer.target.plain import Plain
 from syncer.target.points import GenerationTarget
@@ -15,6 +16,7 @@ __all__ = [
     "Catalog",
     "Connection",
     "Creation",
+    "ForeignPayload",
     "ForeignPoints",
     "GenerationTarget",
     "NullTarget",
