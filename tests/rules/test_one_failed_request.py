@@ -114,6 +114,7 @@ class Case:
     before: Callable[[Settings], None]
     command: Callable[[Settings], ExitCode]
     equal: bool = True
+    preserve: bool = False
 
 
 def removed(settings: Settings) -> ExitCode:
@@ -125,6 +126,20 @@ def removed(settings: Settings) -> ExitCode:
 def adopted(settings: Settings) -> ExitCode:
     """Take over a collection that another tool has made."""
     return adopt(settings, wire.Told(), None, with_vectors=False)
+
+
+def marked(settings: Settings) -> None:
+    """Let another tool put a key into points, some of which change then."""
+    synced(settings)
+    with wire.anywhere_else(str(settings.target.url)) as client:
+        client.set_payload(settings.target.collection, {"theirs": 1}, points=[1, 2, 3, 4, 31])
+    change(settings)
+
+
+def assert_preserved(settings: Settings) -> None:
+    """See that the key is still there."""
+    found = memory.points_in(settings).items()
+    assert {one for one, (payload, _) in found if "theirs" in payload} == {1, 2, 4, 31}  # type: ignore[operator]
 
 
 CASES = {
@@ -139,6 +154,8 @@ CASES = {
     "confirm-deletes": Case(withheld, lambda s: confirm_deletes(s, wire.Told())),
     "recover": Case(visited, lambda s: recover(s, Wish())),
     "rebuild --adopt": Case(made_by_another, adopted),
+    "once that preserves": Case(marked, lambda s: wire.once(s)[0], preserve=True),
+    "rebuild that preserves": Case(marked, lambda s: wire.rebuild(s)[0], preserve=True),
     "dry runs": Case(visited, previewed, equal=False),
 }
 
@@ -147,9 +164,9 @@ def tried(server: Server, folder: Path, case: Case, number: int) -> bool:
     """Let that request of a command fail; say whether there was one."""
     folder.mkdir()
     memory.make_memory(folder, ROWS)
-    settings = wire.settings(
-        folder, server.url, **{"embed.chunk_tokens": 8, "target.retry_budget": 30}
-    )
+    options = {"embed.chunk_tokens": 8, "target.retry_budget": 30}
+    options["target.preserve_foreign_payload"] = case.preserve
+    settings = wire.settings(folder, server.url, **options)
     case.before(settings)
     server.faults.happened.clear()
     server.faults.next("error", status=(500, 503)[number % 2], skip=number, applied=number % 3 == 0)
@@ -159,6 +176,8 @@ def tried(server: Server, folder: Path, case: Case, number: int) -> bool:
     assert code == ExitCode.OK, f"request {number} failed: {met}"
     if case.equal:
         equality.assert_equal(settings)
+    if case.preserve:
+        assert_preserved(settings)
     with wire.anywhere_else(server.url) as client:
         for one in client.get_collections().collections:
             client.delete_collection(one.name)

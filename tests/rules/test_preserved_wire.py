@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import httpx
 import on_the_wire as wire
 import pytest
 from qdrant_client import models
-from qdrant_http import Server
+from qdrant_http import Options, Server, running
 
 from syncer.errors import TargetError, TargetUnavailableError
 from syncer.keys import point_id
@@ -74,6 +75,21 @@ def test_new_points_are_written_whole_and_those_that_are_there_by_one_batch(
         2: 1,
         3: None,
     }
+
+
+def test_it_is_the_same_over_grpc(tmp_path: Path) -> None:
+    with running(Options(folder=tmp_path), grpc=True) as server:
+        rpc = {"grpc": True, "grpc_port": server.rpc.port}
+        with wire.fresh(server.url, preserve_foreign_payload=True, **rpc) as target:
+            target.target.upsert([wire.point(1), wire.point(2)])
+            mark(target)
+            target.target.upsert([wire.point(1, "y"), wire.point(3, "y")])
+            target.target.overwrite([wire.point(2, "z")])
+            assert payloads(target) == {
+                1: {**wire.point(1, "y").payload, **THEIRS},
+                2: {**wire.point(2, "z").payload, **THEIRS},
+                3: wire.point(3, "y").payload,
+            }
 
 
 def test_no_request_is_larger_than_the_bound_where_points_are_changed_in_place(
