@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -121,7 +121,7 @@ def _rollback(sides: Sides, report: Report, stop: Stop, to: str | None) -> SyncR
         catalog = Catalog(connection)
         with opening.locked(sides, sides.alias):
             blue, at = retry(heart.blue_of, sides.store, catalog, sides.alias, to)
-            old = _old_one(sides, to)
+            old = _old_one(sides, to, lambda name: retry(catalog.exists, name))
             recipe = retry(catalog.describe, old.generation).recipe
         before = blue.generation if blue is not None else None
         report.say(f"bringing {old.generation} up to date; {before} goes on serving")
@@ -135,9 +135,13 @@ def _rollback(sides: Sides, report: Report, stop: Stop, to: str | None) -> SyncR
     return result
 
 
-def _old_one(sides: Sides, to: str | None) -> Generation:
-    """Return the generation to go back to: the one named, or the last that served."""
-    kept = kept_ones(sides.store.generations(sides.alias))
+def _old_one(sides: Sides, to: str | None, is_there: Callable[[str], bool]) -> Generation:
+    """Return the generation to go back to: the one named, or the last that served.
+
+    One whose collection is gone, by a `gc` that was killed or by somebody's hand, is none.
+    """
+    ours = kept_ones(sides.store.generations(sides.alias))
+    kept = [each for each in ours if is_there(each.generation)]
     found = next((each for each in kept if to in {None, each.generation}), None)
     if found is None:
         there = ", ".join(each.generation for each in kept) or "none"

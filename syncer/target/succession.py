@@ -54,7 +54,9 @@ class Succession:
             self._client.delete_collection(generation)
 
     def foreign(self, generation: str) -> int:
-        """Return how many points of a generation syncer did not write."""
+        """Return how many points of a generation syncer did not write; 0 if it is not there."""
+        if not self._catalog.exists(generation):
+            return 0
         unknown = models.Filter(
             must=[models.IsEmptyCondition(is_empty=models.PayloadField(key=f"{SYNC_KEY}.row"))]
         )

@@ -65,7 +65,7 @@ MISTAKES = {
         _mistake(
             "green is built on by other settings",
             rebuild._is_usable,  # noqa: SLF001 - a bug has to be where it would be
-            ("if not is_as_wanted(catalog, known, wanted)", "if False"),
+            ("is_as_wanted(catalog, known, wanted)", "True"),
         ),
         _mistake(
             "the log is followed from too late on",

@@ -312,6 +312,26 @@ def test_the_old_generation_is_kept_and_brought_up_to_date_before_it_serves_agai
 
 
 @pytest.mark.rule("RB-09")
+def test_a_generation_whose_removal_was_cut_off_is_none_to_go_back_to_and_goes_at_last(
+    old: Settings, new: Settings
+) -> None:
+    first = equality.serving(old)
+    assert wire.rebuild(new)[0] == ExitCode.OK
+
+    def die(_: int) -> None:
+        raise here.Interrupted
+
+    with here.before("forgotten", die), pytest.raises(here.Interrupted):
+        here.gc(new, 0)
+    code, told = here.rollback(old)
+    assert code == ExitCode.REFUSED
+    assert "nothing to go back to" in str(told.error)
+    assert here.gc(new, 0)[first].removed
+    assert [each.phase for each in equality.generations(new)] == [Phase.SERVING]
+    equality.assert_equal(new)
+
+
+@pytest.mark.rule("RB-09")
 def test_a_generation_that_any_alias_points_at_is_not_removed(
     server: Server, old: Settings, new: Settings
 ) -> None:
