@@ -208,8 +208,7 @@ def test_a_connection_that_was_dropped_is_made_good_once_and_nobody_hears_of_it(
 
 @pytest.mark.rule("QT-19")
 def test_a_connection_is_kept_and_replaced_when_it_was_idle_for_too_long(server: Server) -> None:
-    """The client keeps none to 127.0.0.1, by its spelling; this is the same place."""
-    with wire.fresh(server.url.replace("127.0.0.1", "127.1")) as target:
+    with wire.fresh(server.url) as target:
         target.target.upsert([point(1)])
         before = server.connections.made
         target.target.upsert([point(2)])
