@@ -19,6 +19,7 @@ from syncer.settings import Settings
 
 if TYPE_CHECKING:
     from syncer.adopt import Keep, Saved
+    from syncer.cli.counted import Count
     from syncer.cli.ready import Ready
     from syncer.cli.report import Report
     from syncer.foreign import Form
@@ -186,13 +187,13 @@ class _Adoption(Change):
         plain = Plain(self.found.connection, self.found.sides.alias)
         return Successors(Change._heirs(self), plain, self.keep, self.report.say)  # noqa: SLF001
 
-    def _taken_over(self, pipeline: Pipeline) -> SyncResult:
+    def _taken_over(self, pipeline: Pipeline, count: Count) -> SyncResult:
         """Take over; what was written to the collection until then is brought in first."""
         from syncer.adopt import ArrivedError
 
         for _ in range(_TRIES - 1):
             try:
-                return Change._taken_over(self, pipeline)  # noqa: SLF001
+                return Change._taken_over(self, pipeline, count)  # noqa: SLF001
             except ArrivedError as error:
                 self.report.say(error.message)
-        return Change._taken_over(self, pipeline)  # noqa: SLF001
+        return Change._taken_over(self, pipeline, count)  # noqa: SLF001

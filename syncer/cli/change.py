@@ -16,6 +16,7 @@ from syncer.model import Phase
 from syncer.state import Generation
 
 if TYPE_CHECKING:
+    from syncer.cli.counted import Count
     from syncer.cli.ready import Ready
     from syncer.cli.report import Report
     from syncer.ports import Pipeline
@@ -43,17 +44,17 @@ class Change:
             return self._made()
 
     def _made(self) -> SyncResult:
-        with self.found.pipeline(self.heir, self.report, fewer=True) as own:
+        with self.found.counted(self.heir, self.report, fewer=True) as (own, count):
             lent = donors(self.found, self.heir, own.embedder.recipe)
             pipeline = replace(own, donors=own.donors + lent)
             with self._marked():
                 total = self._built(pipeline)
                 if not total.more:
-                    total = total.plus(self._checked(pipeline))
+                    total = total.plus(self._checked(pipeline, count))
                 if not total.more:
                     total = replace(total, more=not self._carried())
             if not total.more:
-                total = total.plus(self._taken_over(pipeline))
+                total = total.plus(self._taken_over(pipeline, count))
             if total.more:
                 self._give_up()
             return total
@@ -81,7 +82,7 @@ class Change:
         self.report.begin(retry(source.pending, retry(pipeline.state.position)))
         return build(pipeline, self._terms, lambda: retry(source.head), self.report.window)
 
-    def _checked(self, pipeline: Pipeline) -> SyncResult:
+    def _checked(self, pipeline: Pipeline, count: Count) -> SyncResult:
         """Compare the heir with the source, and mend it; raise unless it is whole then."""
         from syncer.cli.verify import comparing_bar
         from syncer.verify import mend
@@ -94,6 +95,7 @@ class Change:
         if written.more:
             return written
         self._check_drift(after)
+        count.begin(after.points)  # what was lost by now has been put back
         self.found.sides.store.bind(self.heir).note_verified(after)
         self.found.sides.store.enter(self.heir, self.phase)
         self._check_size()
@@ -130,7 +132,7 @@ class Change:
         if self.blue and limit is not None:
             check_size(self.blue, before, self.heir, heir.rows, limit, heir.confirmed_rows)
 
-    def _taken_over(self, pipeline: Pipeline) -> SyncResult:
+    def _taken_over(self, pipeline: Pipeline, count: Count) -> SyncResult:
         """Bring in the last changes while nobody writes to blue, then move the alias."""
         from syncer.rebuild import take_over
         from syncer.worker import catch_up
@@ -143,6 +145,7 @@ class Change:
             if last.more:
                 return last
             self._check_size()
+            count.check()
             heir = self._known()
             found.retry(take_over, sides.store, heirs, sides.alias, self.at, heir, self.phase)
         self.report.say(f"{sides.alias} is {self.heir} now" + self._kept())

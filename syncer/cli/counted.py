@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from syncer.errors import IdentityError, SyncerError
@@ -67,34 +68,69 @@ def check_count(book: Book, found: int, generation: str) -> int:
     return 0 if noted is None else found - noted
 
 
+@dataclass(slots=True)
+class Count:
+    """How many points a generation must have: those of before, and what was written since.
+
+    `more` is how many there were beyond those noted.
+    """
+
+    book: Book
+    target: Counting
+    generation: str
+    retry: Retry
+    more: int = 0
+    _points: int = field(init=False)
+    _rows: int = field(init=False)
+    _deleted: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.begin(self.retry(self.target.count))
+
+    def begin(self, points: int) -> None:
+        """Begin with so many points, which are right, whatever happened before."""
+        self._points = points
+        self._rows, self._deleted = self.book.rows(), self.target.deleted
+
+    def compare(self) -> None:
+        """Raise IdentityError if there were fewer points than the last run has noted."""
+        self.more = check_count(self.book, self._points, self.generation)
+
+    def least(self) -> int:
+        """Return how many there must be: one more for each new row, less what was to be deleted."""
+        new, gone = self.book.rows() - self._rows, self.target.deleted - self._deleted
+        return max(0, self._points + new - gone)
+
+    def check(self) -> int:
+        """Return how many there are; note how many there must be, and raise, if it is fewer."""
+        found = self.retry(self.target.count)
+        if found >= self.least():
+            return found
+        self.book.note_points(self.least(), at_least=True)
+        raise IdentityError(
+            f"{self.generation} has {found} points, but should have {self.least()} or more by what "
+            "this run wrote: it was emptied, restored or written to by somebody else meanwhile",
+            hint=_HINT,
+        )
+
+
 @contextmanager
 def keeping_count(
     book: Book, target: Counting, generation: str, retry: Retry, *, fewer: bool = False
-) -> Iterator[int]:
-    """Give how many points there are beyond those noted, and note in the end how many there are.
+) -> Iterator[Count]:
+    """Give the count of points, and note in the end how many there are.
 
-    However the block ends, it is noted how many there must be at least: those of before, one for
-    each row that is new, less those that were asked to be deleted. Raises IdentityError if there
-    are fewer, before or after; before only unless `fewer` may be there, since they are put back.
+    However the block ends, it is noted how many there must be at least. Raises IdentityError if
+    there are fewer, before or after; before only unless `fewer` may be there, since they are put
+    back.
     """
-    points, rows = retry(target.count), book.rows()
-    more = 0 if fewer else check_count(book, points, generation)
-
-    def least() -> int:
-        return max(0, points + book.rows() - rows - target.deleted)
-
+    count = Count(book, target, generation, retry)
+    if not fewer:
+        count.compare()
     try:
-        yield more
+        yield count
     except SyncerError:
         with suppress(SyncerError):  # the first one is told
-            book.note_points(least(), at_least=True)
+            book.note_points(count.least(), at_least=True)
         raise
-    found = retry(target.count)
-    if found < least():
-        book.note_points(least(), at_least=True)
-        raise IdentityError(
-            f"{generation} has {found} points, but should have {least()} or more by what this run "
-            "wrote: it was emptied, restored or written to by somebody else meanwhile",
-            hint=_HINT,
-        )
-    book.note_points(found)
+    book.note_points(count.check())

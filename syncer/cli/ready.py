@@ -13,6 +13,7 @@ from syncer.cli.opening import Sides
 from syncer.errors import EmbedderError, RecipeError
 
 if TYPE_CHECKING:
+    from syncer.cli.counted import Count
     from syncer.cli.report import Report
     from syncer.embed.encoder import Encoder
     from syncer.model import Recipe
@@ -60,6 +61,14 @@ class Ready:
         What is in it is checked against the state before, and counted afterwards; `fewer` points
         than were counted may be there before if what is missing is to be put back.
         """
+        with self.counted(generation, report, fewer=fewer) as (found, _):
+            yield found
+
+    @contextmanager
+    def counted(
+        self, generation: str, report: Report, *, fewer: bool = False
+    ) -> Iterator[tuple[Pipeline, Count]]:
+        """Give what ``pipeline`` gives, and the count of points that is kept meanwhile."""
         from syncer.cli.counted import keeping_count
         from syncer.target import Catalog, GenerationTarget
         from syncer.write import check_token
@@ -74,9 +83,9 @@ class Ready:
             target, state = found.target, sides.store.bind(generation)
             assert isinstance(target, GenerationTarget)  # noqa: S101 - it counts, too
             retry(check_token, state, target)
-            with keeping_count(state, target, generation, retry, fewer=fewer) as more:
-                report.uncounted(generation, more)
-                yield found
+            with keeping_count(state, target, generation, retry, fewer=fewer) as count:
+                report.uncounted(generation, count.more)
+                yield found, count
                 retry(check_token, state, target)
 
     @contextmanager

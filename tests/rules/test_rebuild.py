@@ -277,6 +277,29 @@ def test_a_green_that_is_not_equal_and_cannot_be_mended_does_not_serve(
 
 
 @pytest.mark.rule("RB-08")
+@pytest.mark.parametrize(
+    ("place", "mended"), [("position", True), ("compared", True), ("phase", False)]
+)
+def test_points_that_somebody_deletes_from_green_are_put_back_or_keep_it_from_serving(
+    server: Server, old: Settings, new: Settings, place: str, mended: bool
+) -> None:
+    blue = equality.serving(old)
+
+    def take_away(turn: int) -> None:
+        if turn == 1:
+            (green,) = greens(new)
+            with wire.anywhere_else(server.url) as client:
+                client.delete(green, points_selector=[1, 2, 3])
+
+    with here.before(place, take_away):
+        code, told = wire.rebuild(new)
+    assert (code == ExitCode.OK) is mended, told
+    assert (equality.serving(new) == blue) is not mended
+    assert wire.rebuild(new)[0] == ExitCode.OK
+    equality.assert_equal(new)
+
+
+@pytest.mark.rule("RB-08")
 def test_rows_that_are_lost_in_green_are_mended_before_it_serves(
     server: Server, new: Settings
 ) -> None:
