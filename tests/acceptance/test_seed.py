@@ -52,7 +52,7 @@ def last_id(settings: Settings) -> int:
 def test_a_failed_upsert_is_sent_again_and_a_replay_adds_nothing(settings: Settings) -> None:
     with memory.pipeline_for(settings) as (pipeline, connection):
         flaky = FlakyClient(connection.client, fail_on=2)
-        pipeline.target._client = flaky  # type: ignore[attr-defined] # noqa: SLF001
+        pipeline.target._writes._client = flaky  # type: ignore[attr-defined] # noqa: SLF001
         with pytest.raises(TargetUnavailableError, match="qdrant unreachable"):
             memory.sync(pipeline)
         assert pipeline.state.position().last_id == "20"

@@ -102,7 +102,9 @@ class FakeTarget:
         """Read seven records at a time."""
         ids = sorted(self.points, key=lambda one: (isinstance(one, str), one))
         ids = [one for one in ids if lacking not in self.points[one].vectors]
-        start = ids.index(offset) if offset is not None else 0
+        first = (isinstance(offset, str), offset)  # it may be gone by now
+        before = (one for one in ids if offset is not None and (isinstance(one, str), one) < first)
+        start = sum(1 for _ in before)
         following = ids[start + 7] if start + 7 < len(ids) else None
         return RecordPage(self.records_of(ids[start : start + 7]), following)
 

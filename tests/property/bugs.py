@@ -95,7 +95,7 @@ WRITING = (
     Bug(
         "both stores are never compared",
         worker._comparison,
-        (("    if not pipeline.state.reconciling():\n", "    if True:\n"),),
+        (("    if not pipeline.retry(pipeline.state.reconciling):\n", "    if True:\n"),),
         (LOG, UPDATED_AT),
     ),
     Bug(

@@ -86,14 +86,11 @@ def test_every_one_of_many_schedules_ends_with_one_generation_that_equals_the_ta
     assert PLACES.keys() - tally.kills == set(), "there are moments at which nobody died"
     assert tally.swaps > 2 * MANY
     assert tally.meanwhile > MANY
-    assert tally.faults > MANY / 2
+    assert tally.faults > MANY / 5  # two in three commands end before theirs would happen
     assert tally.withheld > 0
 
 
-IN_CI = (
-    "the state notes the swap before it is made",
-    "vectors are lent whatever they were made by",
-)
+IN_CI = ("the state notes the swap before it is made",)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from property.planting import Bug
 
 import syncer.verify
-from syncer import generations, rebuild, reuse
+from syncer import generations, rebuild
 from syncer.ports import Pipeline
 from syncer.result import SyncResult, VerifyResult
 from syncer.state import StateStore
@@ -55,12 +55,6 @@ MISTAKES = {
             "a swap that was interrupted is not noted",
             generations.finish_swap,
             ("if heir is None or", "if True or"),
-        ),
-        _mistake(
-            "vectors are lent whatever they were made by",
-            reuse.lends,
-            ("_of_passages(theirs) == _of_passages(ours)", "True"),
-            ("and canary_agrees(theirs, ours)", ""),
         ),
         _mistake(
             "green is built on by other settings",
